@@ -24,7 +24,6 @@ const maxProbeTime = 5 * time.Second
 // protocol it speaks. Only the server's run loop uses it.
 type connector struct {
 	*entry
-	shared
 	notifications *notifications
 	http          *transport.HTTP // nil for stdio
 	lifecycle     *lifecycle
@@ -219,7 +218,6 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 	sess := newSession(c.notifications, c.lifecycle.stopping)
 	life := context.WithoutCancel(ctx)
 	l := newHTTPLane(life, sess, c.http)
-	l.greeting = func() []byte { return c.initializeParams(c.catalog.agreedTerms()) }
 	sess.shut = func(kill <-chan struct{}) {
 		l.close(life, kill)
 		sess.end(&fault.Fault{What: "the session ended"})

@@ -213,7 +213,7 @@ func (d *diagnosis) hello(sess *session) string {
 // use does what the hub does with a session.
 func (d *diagnosis) use(ctx context.Context, sess *session) {
 	s := d.server
-	tools, f := s.lister.list(ctx, sess, lists.Tools)
+	tools, f := s.list(ctx, sess, lists.Tools)
 	if ctx.Err() != nil {
 		return
 	}
@@ -281,7 +281,7 @@ func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 		if !sess.offers(l.Kind()) {
 			continue
 		}
-		read, f := s.lister.list(ctx, sess, l)
+		read, f := s.list(ctx, sess, l)
 		if ctx.Err() != nil {
 			return false
 		}

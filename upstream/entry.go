@@ -28,13 +28,16 @@ const (
 
 // entry holds what all parts of a server share: its configuration, and whose calls it serves. It never changes.
 type entry struct {
-	cfg    ServerConfig
-	log    *slog.Logger
-	redact *secret.Redactor
-	group  *Group         // that the server is in
-	memory *budget.Share  // for large messages
-	tokens *signin.Source // nil where the entry says all that a sign-in takes
-	ids    *atomic.Int64  // of requests; all servers of the same id count on
+	cfg         ServerConfig
+	log         *slog.Logger
+	redact      *secret.Redactor
+	group       *Group         // that the server is in
+	catalog     *catalog       // of all connections to the server
+	memory      *budget.Share  // for large messages
+	tokens      *signin.Source // nil where the entry says all that a sign-in takes
+	ids         *atomic.Int64  // of requests; all servers of the same id count on
+	retry       retry
+	firstWithin time.Duration // see Config.FirstListWithin
 
 	// losses counts what all connections to the server have sent and the hub has dropped: what is malformed, what is over
 	// a limit, and what came faster than it could be passed on. None of it is fatal.
@@ -43,14 +46,6 @@ type entry struct {
 	use       use
 	client    tool.Session // the session, for useSession; a person's has the key of the person
 	clientHop tool.Hop     // what its client said of itself in the call that made the connection
-}
-
-// asks tells who observes of a request of the hub's own. end is to be called with the error of the answer, or nil.
-func (e *entry) asks(ctx context.Context, method string) (end func(error)) {
-	if e.group.observe == nil {
-		return func(error) {}
-	}
-	return e.group.observe(ctx, e.cfg.ID, method)
 }
 
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.

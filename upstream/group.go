@@ -155,6 +155,8 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	e := &entry{
 		cfg: sc, group: g, ids: ids.(*atomic.Int64), memory: g.memory.Share(), losses: new(atomic.Int64),
 		log: slog.New(redact.Handler(g.logger.With("server", sc.ID).Handler())), redact: redact,
+		firstWithin: cfg.FirstListWithin,
+		retry:       retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
 	}
 	var own *people
 	if sc.OAuth.PerCaller {
@@ -167,11 +169,8 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 			redact.Live = own.secrets
 		}
 	}
-	s, err := newServer(e, shared{
-		catalog:     &catalog{entry: e},
-		firstWithin: cfg.FirstListWithin,
-		retry:       retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
-	}, tool.ServerStopped)
+	e.catalog = &catalog{entry: e}
+	s, err := newServer(e, tool.ServerStopped)
 	if err != nil {
 		return nil, err
 	}

@@ -212,18 +212,15 @@ func offersModern(err error) bool {
 
 // greet sends a request of the handshake and waits for the answer.
 func (c *connector) greet(ctx context.Context, sess *session, method string, params []byte) response {
-	end := c.asks(ctx, method)
-	a := c.passable(sess.await(ctx, newLaneCall(c.ids.Add(1), &tool.Request{Method: method}, params)))
-	end(a.err)
-	return a
+	return sess.await(ctx, newLaneCall(c.ids.Add(1), &tool.Request{Method: method}, params))
 }
 
 // initializeParams returns the params of initialize.
-func (c *connector) initializeParams(t terms) []byte {
-	version := cmp.Or(c.cfg.Protocol, t.Version, hop.NewestWithSession)
+func (e *entry) initializeParams(t terms) []byte {
+	version := cmp.Or(e.cfg.Protocol, t.Version, hop.NewestWithSession)
 	params := rawjson.AppendMember([]byte("{"), "protocolVersion", rawjson.Quote(version))
-	params = rawjson.AppendMember(params, "capabilities", t.capabilities(c.offers()))
-	params = rawjson.AppendMember(params, "clientInfo", hop.ClientInfo(c.group.version))
+	params = rawjson.AppendMember(params, "capabilities", t.capabilities(e.offers()))
+	params = rawjson.AppendMember(params, "clientInfo", hop.ClientInfo(e.group.version))
 	return append(params, '}')
 }
 

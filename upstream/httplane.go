@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 const (
@@ -38,8 +39,6 @@ type httpLane struct {
 	signInNeeds
 	client *http.Client
 	spoken atomic.Pointer[spoken] // the server may ask while the handshake still runs
-
-	greeting func() []byte // the params of another initialize
 
 	// A server may answer on the standing stream.
 	listens  atomic.Bool   // the stream is opened, and again when it ends
@@ -211,7 +210,7 @@ func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) 
 // and platforms cut standing streams every few minutes, which means nothing.
 func (l *httpLane) suspectAfter(ctx context.Context, c *pendingRequest) {
 	if ctx.Err() == nil && c.Method != tool.MethodListen {
-		l.suspected()
+		wait.Signal(l.suspect)
 	}
 }
 
@@ -245,7 +244,7 @@ func (l *httpLane) refused(c *pendingRequest, resp *http.Response) response {
 		return response{err: f, status: status}
 	}
 	if l.isForeign(status, body) && c.Method != tool.MethodListen {
-		l.suspected()
+		wait.Signal(l.suspect)
 	}
 	if says && status != http.StatusTooManyRequests {
 		a := errorAnswer(e.Error)

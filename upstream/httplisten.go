@@ -100,8 +100,8 @@ func (l *httpLane) listenOnce(ctx context.Context, lastID string, again bool) (i
 	}
 	w.standsAgain()
 	if again && lastID == "" {
-		w.missed()
-		w.lapsed()
+		l.missed()
+		l.lapsed()
 	}
 	return l.readEvents(resp.Body, lastID), true
 }

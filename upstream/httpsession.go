@@ -80,7 +80,8 @@ func (l *httpLane) isLost(ctx context.Context, resp *http.Response) bool {
 	fresh := newHTTPLane(ctx, newSession(l.notifications, l.stopping), l.server)
 	limited, cancel := context.WithTimeout(ctx, l.cfg.Timeouts.Connect)
 	defer cancel()
-	a := fresh.await(limited, newLaneCall(l.ids.Add(1), &tool.Request{Method: tool.MethodInitialize}, l.greeting()))
+	a := fresh.await(limited, newLaneCall(l.ids.Add(1), &tool.Request{Method: tool.MethodInitialize},
+		l.initializeParams(l.catalog.agreedTerms())))
 	l.server.Flights.Go(func() { fresh.close(context.WithoutCancel(ctx), l.closed) })
 	l.isGone = a.status != http.StatusUnauthorized && a.status != http.StatusForbidden && !l.server.HasOther(resp.Request)
 	return l.isGone

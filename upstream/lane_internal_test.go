@@ -77,7 +77,8 @@ func testServer() *server {
 	e := &entry{losses: new(atomic.Int64), ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(),
 		redact: new(secret.Redactor), group: &Group{subscriptions: newClientSubscriptions()}}
 	e.cfg.Transport = Stdio
-	s, _ := newServer(e, shared{catalog: &catalog{entry: e}}, tool.ServerReady)
+	e.catalog = &catalog{entry: e}
+	s, _ := newServer(e, tool.ServerReady)
 	s.notifications.busy = true // what is queued is looked at, and not told
 	return s
 }

@@ -14,26 +14,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
-// notUTF8Error is the answer to a request that is not UTF-8; nil where nothing is to be answered.
-func notUTF8Error(e jsonrpc.Message) []byte {
-	if e.NotUTF8 == 0 || rawjson.NotUTF8(e.ID) >= 0 {
-		return nil
-	}
-	return jsonrpc.ErrorText(e.ID, &tool.RPCError{Code: tool.CodeParseError,
-		Message: fmt.Sprintf("parse error: the message is not UTF-8 (byte %d of it)", e.NotUTF8-1)})
-}
-
 // idOf reads a JSON-RPC id, or a progress token, that may be one of the hub's: those are numbers. Some servers make a
 // string of one.
 func idOf(raw []byte) (id int64, ok bool) {
 	id, err := strconv.ParseInt(string(bytes.Trim(raw, `"`)), 10, 64)
 	return id, err == nil
-}
-
-// progressToken returns the token of a progress notification if it may be one of the hub's.
-func progressToken(e jsonrpc.Message) (token int64, ok bool) {
-	value, _ := rawjson.Get(e.Params, "progressToken")
-	return idOf(value)
 }
 
 // isBadProgress reports whether a notifications/progress is malformed: it names no call or no
@@ -141,18 +126,5 @@ func cancelBody(id int64, reason string) []byte {
 	fmt.Fprintf(&b, `{"jsonrpc":"2.0","method":"`+tool.NoteCancelled+`","params":{"requestId":%d,"reason":`, id)
 	b.Write(rawjson.Quote(reason))
 	b.WriteString(`}}`)
-	return b.Bytes()
-}
-
-// replyBody answers a server's request: a ping, or something that the hub does not offer.
-func replyBody(e jsonrpc.Message) []byte {
-	var b bytes.Buffer
-	b.WriteString(`{"jsonrpc":"2.0","id":`)
-	b.Write(e.ID)
-	if e.Method == tool.MethodPing {
-		b.WriteString(`,"result":{}}`)
-	} else {
-		b.WriteString(`,"error":{"code":-32601,"message":"method not found: the client did not offer this capability"}}`)
-	}
 	return b.Bytes()
 }

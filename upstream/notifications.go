@@ -64,7 +64,8 @@ func (q *notifications) handle(sess *session, e jsonrpc.Message, c *pendingReque
 			return // nobody asked
 		}
 	case tool.NoteProgress:
-		if token, ours := progressToken(e); !ours || !sess.taskTokens.has(token) {
+		token, _ := rawjson.Get(e.Params, "progressToken")
+		if id, ours := idOf(token); !ours || !sess.taskTokens.has(id) {
 			return // it comes too late, or is for nobody
 		}
 	case tool.NoteCancelled, tool.NoteInitialized, tool.NoteRootsChanged:

@@ -24,11 +24,9 @@ import (
 // goroutine, keepAlive, starts it, looks after its session, and starts it again.
 type server struct {
 	*entry
-	shared
 	slots         *child.Slots
 	lifecycle     *lifecycle
 	connector     *connector
-	lister        *lister
 	subscriptions *subscriptions
 	notifications *notifications
 
@@ -42,21 +40,13 @@ type server struct {
 	over chan struct{} // closed when keepAlive has returned, and that of each server which it came after
 }
 
-// shared holds what a server and the connections of its client sessions have in common.
-type shared struct {
-	catalog     *catalog
-	retry       retry
-	firstWithin time.Duration // see Config.FirstListWithin
-}
-
 // newServer makes a server that has not been started.
-func newServer(e *entry, all shared, state tool.ServerState) (*server, error) {
-	s := &server{entry: e, shared: all, over: make(chan struct{})}
+func newServer(e *entry, state tool.ServerState) (*server, error) {
+	s := &server{entry: e, over: make(chan struct{})}
 	s.notifications = &notifications{entry: e}
 	s.subscriptions = &subscriptions{entry: e, notifications: s.notifications}
 	s.lifecycle = newLifecycle(e, state)
-	s.lister = &lister{entry: e, shared: all}
-	s.connector = &connector{entry: e, shared: all, notifications: s.notifications, lifecycle: s.lifecycle}
+	s.connector = &connector{entry: e, notifications: s.notifications, lifecycle: s.lifecycle}
 	switch e.cfg.Transport {
 	case StreamableHTTP, SSE:
 		if e.cfg.IsOff() { // its address may not be known
@@ -314,11 +304,6 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	}
 	if listens := sess.hasToListen(); listens || s.listensForRequests(sess) {
 		// Before listing: what changes in between is told.
-		sess.watch.lapsed = func() {
-			for _, uri := range sess.subscribed.all() {
-				s.notifications.putUpdate(uri)
-			}
-		}
 		listening, stop := context.WithCancel(ctx)
 		var standing sync.WaitGroup
 		shut := sess.shut
@@ -341,7 +326,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	if s.use == useSession {
 		return s.listFor(ctx, sess)
 	}
-	got, f := s.lister.listAll(ctx, sess)
+	got, f := s.listAll(ctx, sess)
 	if f != nil {
 		if wait.IsClosed(sess.ended) {
 			over := *sess.reason
@@ -410,9 +395,9 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 		switch {
 		case !sess.offers(k):
 		case s.use != useSession:
-			tending.Go(func() { s.lister.keepListed(ctx, sess, k) })
+			tending.Go(func() { s.keepListed(ctx, sess, k) })
 		default: // what one session's server adds for it is no change of what all are offered
-			tending.Go(func() { s.lister.keepTold(ctx, sess, k) })
+			tending.Go(func() { s.keepTold(ctx, sess, k) })
 		}
 	}
 	if can := sess.abilities(); s.use != useListing && (can.Subscribe || can.Logging && sess.hop == nil) {
@@ -428,7 +413,6 @@ func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 	if !sess.oneStream && sess.hop != nil { // which has no ping
 		c.Method = tool.MethodDiscover
 	}
-	end := s.asks(limited, c.Method)
 	a := sess.await(limited, c)
 	err := a.err
 	if rpc := (*tool.RPCError)(nil); errors.As(err, &rpc) {
@@ -438,7 +422,6 @@ func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 			err = errors.New("the server does not speak protocol 2026-07-28 any more")
 		}
 	}
-	end(err)
 	select {
 	case <-sess.suspect: // its own doing
 	default:

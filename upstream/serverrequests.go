@@ -33,6 +33,8 @@ const (
 var (
 	errNotOffered = tool.RPCError{Code: tool.CodeMethodNotFound,
 		Message: "method not found: the client did not offer this capability on this connection"}
+	errUnknown = tool.RPCError{Code: tool.CodeMethodNotFound,
+		Message: "method not found: the client did not offer this capability"}
 	errUnasked = tool.RPCError{Code: tool.CodeMethodNotFound,
 		Message: "method not found: the client behind this call cannot be asked"}
 	errNoStream = tool.RPCError{Code: tool.CodeInvalidRequest,
@@ -182,26 +184,29 @@ func (d *serverRequests) putBack(q *serverRequest) {
 }
 
 // receive takes a request of the server that came on the stream of call, or on a stream that
-// is no call's; then call is nil. It reports whether the request is a question. The message is well-formed.
-func (d *serverRequests) receive(e jsonrpc.Message, call *pendingRequest) bool {
-	method := e.Method
-	if !tool.IsServerRequest(method) {
-		return false
+// is no call's; then call is nil. The message is well-formed.
+func (d *serverRequests) receive(e jsonrpc.Message, call *pendingRequest) {
+	if e.Method == tool.MethodPing {
+		d.reply(append(jsonrpc.ResponseStart(e.ID), `{}}`...))
+		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if why := d.take(e, method, call); why != nil {
+	why := &errUnknown
+	if tool.IsServerRequest(e.Method) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		why = d.take(e, call)
+	}
+	if why != nil {
 		d.reply(jsonrpc.ErrorText(e.ID, why))
 	}
-	return true
 }
 
 // take opens a question, or says why it is refused. d.mu is held.
-func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingRequest) (why *tool.RPCError) {
+func (d *serverRequests) take(e jsonrpc.Message, call *pendingRequest) (why *tool.RPCError) {
 	if d.rule == refuseAll {
 		return &errNotOffered
 	}
-	own, roots := d.rule == callOfClient, method == tool.MethodRoots
+	own, roots := d.rule == callOfClient, e.Method == tool.MethodRoots
 	if call == nil && own {
 		call = d.latest()
 	}
@@ -244,7 +249,7 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 	}
 	d.number++
 	q := &serverRequest{id: e.ID,
-		question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}
+		question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: e.Method, Params: params}}
 	d.open[idKey(e.ID)] = q
 	if early || own && roots { // it is about the client and not about the call that is in flight
 		q.early = 1
@@ -380,19 +385,13 @@ func (d *serverRequests) put(ctx context.Context, q *serverRequest, ahead <-chan
 }
 
 // canceled ends the question that a notifications/cancelled of the server names, if it is one. Nobody is answered then.
-func (d *serverRequests) canceled(e jsonrpc.Message) bool {
-	id, ok := rawjson.Get(e.Params, "requestId")
-	if !ok {
-		return false
-	}
+func (d *serverRequests) canceled(e jsonrpc.Message) {
+	id, _ := rawjson.Get(e.Params, "requestId")
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	q := d.open[idKey(id)]
-	if q == nil {
-		return false
+	if q := d.open[idKey(id)]; q != nil {
+		d.close(q)
 	}
-	d.close(q)
-	return true
 }
 
 // refuse ends q with an error. d.mu is held.

@@ -125,9 +125,7 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 	d.follow(callOfClient, nil, nil, false)
 	ask := func(id string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"sampling/createMessage"}`))
-		if !d.receive(e, nil) {
-			t.Error("no question")
-		}
+		d.receive(e, nil)
 	}
 	first, second := newLaneCall(1, new(tool.Request), nil), newLaneCall(2, new(tool.Request), nil)
 	first.Ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return nil, nil }

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"cmp"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,7 +72,7 @@ func newSession(q *notifications, stopping <-chan struct{}) *session {
 	s := &session{entry: q.entry, notifications: q, stopping: stopping,
 		noisy: rate.NewLimiter(rate.Every(10*time.Second), 3), taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1),
 		silent: make(chan struct{}, 1), ended: make(chan struct{}), subscribed: newSubscriptionState()}
-	s.watch = newWatch(s.missed)
+	s.watch = newWatch(s)
 	for k := range lists.Kinds {
 		s.changed[k] = make(chan struct{}, 1)
 	}
@@ -88,15 +89,14 @@ func (s *session) receive(e jsonrpc.Message, room *budget.Room, on *pendingReque
 		s.notified(e, on)
 	case e.Kind == jsonrpc.Request && e.NotUTF8 > 0:
 		s.drop("a request that is not UTF-8", e.Text)
-		if body := notUTF8Error(e); body != nil {
-			s.asked.reply(body)
+		if rawjson.NotUTF8(e.ID) < 0 {
+			s.asked.reply(jsonrpc.ErrorText(e.ID, &tool.RPCError{Code: tool.CodeParseError,
+				Message: fmt.Sprintf("parse error: the message is not UTF-8 (byte %d of it)", e.NotUTF8-1)}))
 		}
 	case e.Kind == jsonrpc.Request && !e.Valid, !jsonrpc.IsID(e.ID) && !rawjson.IsNull(e.ID):
 		s.drop("a malformed message", e.Text)
 	case e.Kind == jsonrpc.Request:
-		if !s.asked.receive(e, on) {
-			s.asked.reply(replyBody(e))
-		}
+		s.asked.receive(e, on)
 	default:
 		call := s.open.find(e.ID)
 		if rawjson.IsNull(e.ID) && s.oneStream {
@@ -200,7 +200,12 @@ func (s *session) missed() {
 	}
 }
 
-func (s *session) suspected() { wait.Signal(s.suspect) }
+// lapsed notes that updates of resources may have been told while nobody listened.
+func (s *session) lapsed() {
+	for _, uri := range s.subscribed.all() {
+		s.notifications.putUpdate(uri)
+	}
+}
 
 // offers reports whether the server says that it has something of kind k.
 func (s *session) offers(k lists.Kind) bool {

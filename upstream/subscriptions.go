@@ -188,9 +188,8 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	defer cancel()
 	params := append(append([]byte(`{"level":`), rawjson.Quote(level)...), '}')
 	c := newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodSetLevel}, params)
-	end := s.asks(limited, c.Method)
 	a := sess.await(limited, c)
-	if end(a.err); a.err != nil && ctx.Err() == nil {
+	if a.err != nil && ctx.Err() == nil {
 		s.log.Warn("the server's log level could not be set", "level", level, "error", s.redact.Text(a.err.Error()))
 	}
 }

@@ -7,16 +7,20 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// await sends a call that has no consumer of progress, and waits for its answer. When ctx ends
-// first, the call is cancelled and the answer is ctx's error.
-func (s *session) await(ctx context.Context, c *pendingRequest) response {
+// await sends a request of the hub's own, and waits for its answer. When ctx ends first, the request is cancelled and
+// the answer is ctx's error.
+func (s *session) await(ctx context.Context, c *pendingRequest) (a response) {
+	if s.group.observe != nil {
+		end := s.group.observe(ctx, s.cfg.ID, c.Method)
+		defer func() { end(a.err) }()
+	}
 	s.lane.send(ctx, c)
 	for {
 		select {
 		case <-c.ready:
 			if done := c.take().done; done != nil {
 				done.room.Free() // what the hub asks for itself holds none
-				return *done
+				return s.passable(*done)
 			}
 		case <-ctx.Done():
 			s.withdraw(ctx, c, "timeout")
