@@ -81,17 +81,16 @@ func (c *streamConn) readAll() {
 	defer c.breaks.Stop()
 	for {
 		got, err := c.wire.Next()
-		var large *jsonrpc.TooLarge
-		switch {
-		case err == nil:
-			c.canceled.Store(0)
-		case errors.As(err, &large):
+		if err != nil {
+			var large *jsonrpc.TooLarge
+			if !errors.As(err, &large) {
+				c.shut(err)
+				return
+			}
 			c.sess.dropOversize(large, c.sess.open.find(large.ResponseID()))
 			continue
-		default:
-			c.shut(err)
-			return
 		}
+		c.canceled.Store(0)
 		if len(got.Text) == 0 || got.Text[0] != '[' {
 			c.receive(got)
 			continue
@@ -106,7 +105,7 @@ func (c *streamConn) readAll() {
 	}
 }
 
-// receive hands one message to whom it is for.
+// receive hands one message to the call that it is for, or to the session.
 func (c *streamConn) receive(got jsonrpc.Received) {
 	raw := got.Text
 	e := jsonrpc.Read(raw)
