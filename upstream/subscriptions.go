@@ -76,7 +76,8 @@ func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri stri
 		sess.watch.ask(state.all())
 		return response{}
 	}
-	return sess.wait(ctx, newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodUnsubscribe}, uriParams(uri)), &limits)
+	c := newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodUnsubscribe}, uriParams(uri))
+	return sess.wait(ctx, c, &limits)
 }
 
 // renew asks for all resources of the state, and returns an error unless the server agrees to report on uris.
