@@ -2,6 +2,7 @@ package deferred
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -64,9 +65,10 @@ type Config struct {
 	Learn    bool                // searches learn from what the same caller found before: see Past
 }
 
-func (c *Config) of(profile string) Settings {
-	if s, ok := c.Profiles[profile]; ok {
-		return s.withDefaults()
+func (c Config) withDefaults() Config {
+	c.Default, c.Profiles = c.Default.withDefaults(), maps.Clone(c.Profiles)
+	for name, s := range c.Profiles {
+		c.Profiles[name] = s.withDefaults()
 	}
-	return c.Default.withDefaults()
+	return c
 }

@@ -100,7 +100,7 @@ func (l *Loader) Apply(cfg Config) (changed []string) {
 	defer l.updating.Unlock()
 	l.mu.Lock()
 	rehint := l.index != nil && !slices.Equal(l.cfg.Hints, cfg.Hints)
-	l.cfg, l.refs = cfg, newSigner(l.opts.Keys, refTTL, l.opts.Now)
+	l.cfg, l.refs = cfg.withDefaults(), newSigner(l.opts.Keys, refTTL, l.opts.Now)
 	l.generation++
 	changed = l.relisted()
 	x, all := l.index, l.origins

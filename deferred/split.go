@@ -38,14 +38,19 @@ type splitKey struct {
 	apps                     bool // the client shows user interfaces
 }
 
-// split is a surface that was split, with what the next split can take over. It is immutable.
-type split struct {
+// basis is what splits of one key depend on: as long as it is the same, so are they.
+type basis struct {
 	full       *tool.Surface
 	generation int
-	awaits     bool // of the splitting
-	out        *tool.Surface
-	scope      *search.Scope // of searches on out
-	record     tool.SurfaceRecord
+	awaits     bool // in mode always: servers of the surface have not answered yet
+}
+
+// split is a surface that was split, with what the next split can take over. It is immutable.
+type split struct {
+	basis
+	out    *tool.Surface
+	scope  *search.Scope // of searches on out
+	record tool.SurfaceRecord
 
 	// given are the schema digests of tools on earlier lists of clients without a session. Such a client may never list
 	// again: it goes on calling these tools by name.
@@ -63,7 +68,7 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	l.mu.Lock()
 	p := l.splitting(key, full)
 	l.mu.Unlock()
-	if p.made(p.before) {
+	if p.before != nil && p.before.basis == p.basis {
 		return p.before.out
 	}
 	s := p.split()
@@ -73,7 +78,7 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	}
 	l.mu.Lock()
 	now := l.splits[key]
-	if p.made(now) {
+	if now != nil && now.basis == p.basis {
 		l.mu.Unlock()
 		return now.out // another request was quicker
 	}
@@ -156,16 +161,14 @@ func (l *Loader) keepRecord(s, before *split) {
 
 // splitting makes one split.
 type splitting struct {
-	full       *tool.Surface
-	settings   Settings
-	habits     tool.Habits
-	origins    map[string]*origin
-	before     *split
-	generation int
-	awaits     bool // in mode always: servers of the surface have not answered yet
-	apps       bool // the client shows user interfaces
-	hubTools   []*tool.HubTool
-	reserved   reserved
+	basis
+	settings Settings
+	habits   tool.Habits
+	origins  map[string]*origin
+	before   *split
+	apps     bool // the client shows user interfaces
+	hubTools []*tool.HubTool
+	reserved reserved
 
 	tokens   int // of all tools
 	loaded   int // of those that are listed
@@ -174,25 +177,22 @@ type splitting struct {
 
 // splitting prepares the split of full for the callers of key. The caller holds mu.
 func (l *Loader) splitting(key splitKey, full *tool.Surface) splitting {
-	settings := l.cfg.of(key.profile)
+	settings, ok := l.cfg.Profiles[key.profile]
+	if !ok {
+		settings = l.cfg.Default
+	}
 	if isDirect(key.profile) {
 		settings = Settings{Mode: ModeNever}
 	}
-	return splitting{full: full, settings: settings, habits: key.habits, origins: l.origins, before: l.splits[key],
-		generation: l.generation,
-		awaits:     settings.Mode == ModeAlways && l.awaits(full), apps: key.apps, hubTools: l.opts.HubTools,
-		reserved: l.reserved}
+	return splitting{basis: basis{full, l.generation, settings.Mode == ModeAlways && l.awaits(full)},
+		settings: settings, habits: key.habits, origins: l.origins, before: l.splits[key], apps: key.apps,
+		hubTools: l.opts.HubTools, reserved: l.reserved}
 }
 
 // awaits reports whether a server of a surface has not answered yet. The caller holds mu.
 func (l *Loader) awaits(s *tool.Surface) bool {
 	return s.Features != nil && slices.ContainsFunc(s.Features.Servers,
 		func(server string) bool { return isPending(l.origins, server) })
-}
-
-// made reports whether s is the split that p would make.
-func (p *splitting) made(s *split) bool {
-	return s != nil && s.full == p.full && s.generation == p.generation && s.awaits == p.awaits
 }
 
 // split copies p, so that only a call that splits allocates.
@@ -246,7 +246,7 @@ func (p splitting) split() *split {
 	case renamed:
 		digest = tool.Digest([]byte(digest + "\nnames of the hub's own"))
 	}
-	s := &split{full: p.full, generation: p.generation, awaits: p.awaits}
+	s := &split{basis: p.basis}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest,
 		Listed: listed, Deferred: deferred,
 		Own: own, OwnFirst: reserved, Habits: p.habits, ListsFound: p.settings.ListFound})

@@ -106,26 +106,19 @@ func clientRules() []clientRule {
 // viaRemote begins what mcp-remote adds to the name of its client.
 const viaRemote = " (via mcp-remote "
 
-// matches reports whether the rule is about client.
-func (r clientRule) matches(client tool.Client) bool {
-	if !r.exact {
-		return client.Is(r.name)
-	}
-	name, _, _ := strings.Cut(client.Name, viaRemote)
-	return strings.EqualFold(strings.TrimSpace(name), r.name)
-}
-
 // autoStyle chooses the style for a client that the profile leaves to us. It depends on the client alone, never on the
 // names at hand: one long name that a server adds must not rename every other tool.
 func autoStyle(rules []clientRule, client tool.Client) Style {
+	name, _, _ := strings.Cut(client.Name, viaRemote)
+	name = strings.TrimSpace(name)
 	for _, rule := range rules {
-		if !rule.matches(client) {
-			continue
-		}
-		if rule.shared {
+		switch {
+		case rule.exact && !strings.EqualFold(name, rule.name), !rule.exact && !client.Is(rule.name):
+		case rule.shared:
 			return StyleSafe
+		default:
+			return StyleShort
 		}
-		return StyleShort
 	}
 	return StyleCanonical
 }

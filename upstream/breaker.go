@@ -15,7 +15,7 @@ import (
 // the hub asks it whether it is there.
 const maxUnanswered = 3
 
-// heard notes how a request over the session has ended.
+// heard notes how a request over the session has failed.
 func (s *session) heard(a response) {
 	var f *tool.Failure
 	switch {

@@ -13,7 +13,6 @@ func TestWhatCountsAsSilence(t *testing.T) {
 		a    response
 		want int32 // of 1 before
 	}{
-		"an answer":             {response{}, 0},
 		"a JSON-RPC error":      {response{err: &tool.RPCError{}}, 0},
 		"a limit of the server": {response{err: &tool.Failure{Class: tool.ClassRateLimited}, status: 429}, 0},
 		"a gateway's error":     {response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable}, status: 502}, 2},
@@ -31,7 +30,7 @@ func TestWhatCountsAsSilence(t *testing.T) {
 	sess := testSession() // of a child that has died, whatever number of calls was open
 	sess.cut = make(chan struct{})
 	for range maxUnanswered {
-		sess.heard(endedFailure(newLaneCall(1, tool.MethodToolsCall, nil), nil))
+		sess.heard(endedFailure(newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, nil), nil))
 	}
 	if len(sess.silent) > 0 {
 		t.Error("the death of a child counts once for each call")

@@ -21,8 +21,6 @@ import (
 // the last start, and caches it for the next. All connections to the server share it.
 type catalog struct {
 	*entry
-	cache    Catalogs // nil where nothing is cached
-	onChange func()
 
 	publishing sync.Mutex        // one listing at a time
 	cached     [sha256.Size]byte // digest of the offer in cache; zero where there is none
@@ -113,12 +111,12 @@ func (c *catalog) change(by func(*habits)) {
 	defer c.mu.Unlock()
 	before := c.habits
 	by(&c.habits)
-	if c.habits == before || c.cache == nil {
+	if c.habits == before || c.group.catalogs == nil {
 		return
 	}
 	text, err := json.Marshal(c.habits)
 	if err == nil {
-		err = c.cache.Save(c.habitsKey(), text)
+		err = c.group.catalogs.Save(c.habitsKey(), text)
 	}
 	if err != nil {
 		c.log.Warn("how the server wants to be asked is found out anew at the next start", "error", err)
@@ -149,8 +147,8 @@ func (c *catalog) recall(old *catalog) {
 	if c.cfg.Disabled {
 		return
 	}
-	if c.cache != nil {
-		if text, ok := c.cache.Load(c.habitsKey()); ok && json.Unmarshal(text, &c.habits) != nil {
+	if c.group.catalogs != nil {
+		if text, ok := c.group.catalogs.Load(c.habitsKey()); ok && json.Unmarshal(text, &c.habits) != nil {
 			c.habits = habits{}
 		}
 	}
@@ -179,10 +177,10 @@ func (c *catalog) recall(old *catalog) {
 
 // load returns what the server offered at an earlier start.
 func (c *catalog) load() (admit.Offer, bool) {
-	if c.cache == nil {
+	if c.group.catalogs == nil {
 		return admit.Offer{}, false
 	}
-	data, found := c.cache.Load(c.identity())
+	data, found := c.group.catalogs.Load(c.identity())
 	if !found {
 		return admit.Offer{}, false
 	}
@@ -199,7 +197,7 @@ func (c *catalog) save() {
 	c.unsaved.Stop()
 	c.unsaved = nil
 	l, _ := c.current()
-	if err := c.cache.Save(c.identity(), l.Offer.Encode()); err != nil {
+	if err := c.group.catalogs.Save(c.identity(), l.Offer.Encode()); err != nil {
 		c.log.Warn("the server's tools will not be listed before it is ready at the next start", "error", err)
 		return
 	}
@@ -250,11 +248,11 @@ func (c *catalog) publish(sess *session, got listed) {
 		c.shrunk = time.Now()
 	}
 	news := c.compare(l)
-	c.onChange() // before anybody sees the listing: else the surfaces would seem to show it already
+	c.group.changed() // before anybody sees the listing: else the surfaces would seem to show it already
 	c.mu.Unlock()
 	c.logListing(l, news)
 	c.freshen(sess, got)
-	if c.cache != nil && c.cached != digest && c.unsaved == nil {
+	if c.group.catalogs != nil && c.cached != digest && c.unsaved == nil {
 		c.unsaved = time.AfterFunc(saveAfter, c.save)
 	}
 }

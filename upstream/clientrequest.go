@@ -23,30 +23,20 @@ import (
 // subscription. All have the same limits, the same waiting for servers that start, and the same
 // second try.
 type clientRequest struct {
-	tool.Request
-	call *tool.Execution // what it was made from, for a tools/call; nil otherwise
-	name string          // of the tool, prompt or resource that it is about; "" for none
-
-	// over does it over a session, where it is more than one request. Nil otherwise.
-	over func(ctx context.Context, s *server, sess *session, limits callLimits) response
+	tool.Request                 // its Name is that of the tool, prompt or resource that it is about; "" for none
+	call         *tool.Execution // what it was made from, for a tools/call; nil otherwise
+	isNote       bool            // it is a notification
 
 	hubsToken bool // it was sent with a progress token that no client wants
 
-	// reply is what the server has answered. It stands here because its size counts in each frame that
-	// hands it on: calls that wait are many.
+	// reply is what the server has answered, and kind what that says it is: see resultType. They stand here because
+	// their size counts in each frame that hands them on: calls that wait are many.
 	reply tool.Reply
-}
-
-// callRequest is the request for a tools/call.
-func callRequest(x *tool.Execution) *clientRequest {
-	return &clientRequest{call: x, name: x.Tool.Native, Request: tool.Request{
-		Server: x.Tool.Server, Method: tool.MethodToolsCall, Params: x.Params, Meta: x.Meta, Hop: x.Hop, Session: x.Session,
-		Ask: x.Ask, InputByRetry: x.InputByRetry, Notify: x.Notify, Progress: x.Progress,
-	}}
+	kind  string
 }
 
 // about names what the request is about, for messages.
-func (x *clientRequest) about() string { return cmp.Or(x.name, x.Method) }
+func (x *clientRequest) about() string { return cmp.Or(x.Name, x.Method) }
 
 // token returns the progress token of the request with that id, which is the id, or 0 for none. Where the client wants
 // no progress, the hub does, unless the server refuses that: it is a sign of life. A request
@@ -65,16 +55,6 @@ func (x *clientRequest) isRefused(err error) bool {
 	var rpc *tool.RPCError
 	return x.hubsToken && errors.As(err, &rpc) && rpc.Code == tool.CodeInvalidParams &&
 		(bytes.Contains(rpc.Raw, []byte("_meta")) || bytes.Contains(rpc.Raw, []byte("progressToken")))
-}
-
-// params returns the params of the request, for a tools/call made from params.
-func (x *clientRequest) params(params json.RawMessage, token int64, h *hop.Hop) (json.RawMessage, error) {
-	if x.call != nil {
-		call := *x.call
-		call.Params = params // with the client's answers
-		return h.CallParams(&call, token)
-	}
-	return h.RequestParams(&x.Request, token)
 }
 
 // Method returns a method of a server besides tools/call as a tool, for permission and records.
@@ -104,14 +84,11 @@ func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error
 	x := &clientRequest{Request: *r}
 	switch r.Method {
 	case tool.MethodResourcesRead:
-		x.name = rawjson.Text(r.Params, "uri")
+		x.Name = rawjson.Text(r.Params, "uri")
 	case tool.MethodPromptsGet:
-		x.name = rawjson.Text(r.Params, "name")
+		x.Name = rawjson.Text(r.Params, "name")
 	case tool.MethodTaskGet, tool.MethodTaskCancel, tool.MethodTaskUpdate, tool.MethodTaskResult:
-		x.name = rawjson.Text(r.Params, "taskId")
-	}
-	if r.Unknown {
-		x.name = r.Name
+		x.Name = rawjson.Text(r.Params, "taskId")
 	}
 	err := g.dispatch(ctx, x)
 	return x.reply, err
@@ -140,22 +117,25 @@ func (g *Group) Notify(ctx context.Context, r *tool.Request) error {
 	if !fitsHeader(r.Method) {
 		return errNoMethod(r.Method)
 	}
-	x := &clientRequest{Request: *r, name: r.Method}
-	x.over = func(ctx context.Context, s *server, sess *session, _ callLimits) response {
-		ctx, cancel := context.WithTimeout(ctx, tellPatience)
-		defer cancel()
-		err := sess.lane.tell(ctx, r.Method, params)
-		if err == nil {
-			return response{}
-		}
-		var status *fault.StatusError
-		if errors.As(err, &status) {
-			return response{err: fault.StatusFailure(status.Status, 0)}
-		}
-		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_told", Cause: err,
-			Message: fmt.Sprintf("server %q did not take in the notification", s.cfg.ID)}}
-	}
+	x := &clientRequest{Request: *r, isNote: true}
+	x.Params = params
 	return g.dispatch(ctx, x)
+}
+
+// tell sends a notification of a client over sess.
+func (s *server) tell(ctx context.Context, sess *session, x *clientRequest) response {
+	ctx, cancel := context.WithTimeout(ctx, tellPatience)
+	defer cancel()
+	err := sess.lane.tell(ctx, x.Method, x.Params)
+	if err == nil {
+		return response{}
+	}
+	var status *fault.StatusError
+	if errors.As(err, &status) {
+		return response{err: fault.StatusFailure(status.Status, 0)}
+	}
+	return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_told", Cause: err,
+		Message: fmt.Sprintf("server %q did not take in the notification", s.cfg.ID)}}
 }
 
 // maxMethod bounds the names of methods that the hub does not know, in bytes.
@@ -185,20 +165,18 @@ func errNoMethod(method string) *tool.RPCError {
 func (g *Group) Listen(
 	ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage), said func(tool.Notification),
 ) error {
+	x := &clientRequest{Request: *r}
+	x.Method = tool.MethodListen
+	x.Notify = func(n tool.Notification) {
+		if n.Method != tool.NoteAcknowledged {
+			said(n)
+		} else if filter, ok := rawjson.Get(n.Params, "notifications"); ok && rawjson.IsObject(filter) {
+			agreed(filter)
+		}
+	}
 	var pause listenPause
 	for {
 		began := time.Now()
-		x := &clientRequest{Request: *r, name: tool.MethodListen}
-		x.Method = tool.MethodListen
-		x.over = func(ctx context.Context, s *server, sess *session, _ callLimits) response {
-			return s.listenFor(ctx, sess, x, func(n tool.Notification) {
-				if n.Method != tool.NoteAcknowledged {
-					said(n)
-				} else if filter, ok := rawjson.Get(n.Params, "notifications"); ok && rawjson.IsObject(filter) {
-					agreed(filter)
-				}
-			})
-		}
 		err := g.dispatch(ctx, x)
 		var rpc *tool.RPCError
 		var f *tool.Failure
@@ -217,21 +195,19 @@ func (g *Group) Listen(
 }
 
 // listenFor is one subscriptions/listen over sess, to its end.
-func (s *server) listenFor(
-	ctx context.Context, sess *session, x *clientRequest, said func(tool.Notification),
-) response {
+func (s *server) listenFor(ctx context.Context, sess *session, x *clientRequest) response {
 	if sess.hop == nil {
 		return response{err: &tool.RPCError{Code: tool.CodeMethodNotFound,
 			Message: "the server takes no subscriptions/listen"}}
 	}
-	id := s.nextID()
+	id := s.ids.Add(1)
 	params, err := sess.hop.RequestParams(&x.Request, x.token(id, &callLimits{}, true))
 	if err != nil {
 		return response{err: &tool.RPCError{Code: tool.CodeInvalidParams, Message: "params are no JSON object"}}
 	}
-	c := newLaneCall(id, tool.MethodListen, params)
-	c.notify, c.until = said, s.lifecycle.retired // whoever takes its place is asked
-	return sess.wait(ctx, c, callLimits{idle: math.MaxInt64, most: math.MaxInt64})
+	c := newLaneCall(id, &x.Request, params)
+	c.until = s.lifecycle.retired // whoever takes its place is asked
+	return sess.wait(ctx, c, &callLimits{idle: math.MaxInt64, most: math.MaxInt64})
 }
 
 // RootsChanged tells servers that the roots of the client of who have changed: those that the

@@ -143,12 +143,8 @@ func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session,
 	if err := g.subscriptions.add(id, subscriberOf(who), uri); err != nil {
 		return err
 	}
-	x := &clientRequest{name: uri, Request: tool.Request{Server: id, Method: tool.MethodSubscribe, Session: who,
-		Hop: says}}
-	x.over = func(ctx context.Context, s *server, sess *session, limits callLimits) response {
-		return s.subscriptions.subscribe(ctx, sess, uri, limits)
-	}
-	err := g.dispatch(ctx, x)
+	err := g.dispatch(ctx, &clientRequest{Request: tool.Request{Server: id, Method: tool.MethodSubscribe, Name: uri,
+		Session: who, Hop: says}})
 	if err != nil {
 		g.subscriptions.remove(id, subscriberOf(who), uri)
 	}

@@ -24,7 +24,6 @@ const maxProbeTime = 5 * time.Second
 // protocol it speaks. Only the server's run loop uses it.
 type connector struct {
 	*entry
-	shared
 	notifications *notifications
 	http          *transport.HTTP // nil for stdio
 	lifecycle     *lifecycle
@@ -45,7 +44,7 @@ type generation struct {
 
 // connect starts or reaches the server and initialises a session, within the connect timeout. Only run calls it.
 func (c *connector) connect(ctx context.Context) (sess *session, f *fault.Fault) {
-	within, done := c.launcher.Firsts.Await(ctx, c.cfg)
+	within, done := c.group.launcher.Firsts.Await(ctx, c.cfg)
 	defer func() { done(f == nil) }()
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -120,7 +119,7 @@ func (c *connector) connectStdio(ctx context.Context) (*session, *fault.Fault) {
 
 // startChild starts one child and initialises it. ended reports that the child has ended instead of that.
 func (c *connector) startChild(ctx context.Context, older bool) (sess *session, ended bool, f *fault.Fault) {
-	proc, f := c.launcher.Start(c.cfg, c.log, c.redact)
+	proc, f := c.group.launcher.Start(c.cfg, c.log, c.redact)
 	if f != nil {
 		return nil, false, f
 	}
@@ -146,7 +145,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 		if ctx.Err() != nil {
 			c.doing = c.redact.Beginning(proc.Doing(context.WithoutCancel(ctx)), secret.MaxMessage)
 		}
-		sess.shut(c.kill)
+		sess.shut(c.group.kill)
 		return nil, isCutOff(a.err), f
 	}
 	return sess, false, nil
@@ -208,7 +207,7 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 	sess.asked.follow(c.requestRule(), c.isolation, nil, false)
 	if a := c.handshake(ctx, sess, true); a.err != nil {
 		f := c.handshakeFault(ctx, sess, a)
-		sess.shut(c.kill)
+		sess.shut(c.group.kill)
 		return nil, f
 	}
 	return sess, nil
@@ -219,13 +218,12 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 	sess := newSession(c.notifications, c.lifecycle.stopping)
 	life := context.WithoutCancel(ctx)
 	l := newHTTPLane(life, sess, c.http)
-	l.greeting = func() []byte { return c.initializeParams(c.catalog.agreedTerms()) }
 	sess.shut = func(kill <-chan struct{}) {
 		l.close(life, kill)
 		sess.end(&fault.Fault{What: "the session ended"})
 	}
 	if a := c.handshake(ctx, sess, c.skipsProbe()); a.err != nil {
-		sess.shut(c.kill)
+		sess.shut(c.group.kill)
 		return nil, c.handshakeFault(ctx, sess, a)
 	}
 	sess.shownID = c.redact.Text(sess.id)

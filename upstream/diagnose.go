@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // Names of the steps of Diagnose, in their order.
@@ -133,7 +134,7 @@ func (d *diagnosis) walk(ctx context.Context) {
 	sess, f := s.connector.connect(ctx)
 	if ctx.Err() != nil {
 		if sess != nil {
-			sess.shut(s.kill)
+			sess.shut(s.group.kill)
 		}
 		return
 	}
@@ -150,7 +151,7 @@ func (d *diagnosis) walk(ctx context.Context) {
 		d.done(Step{Name: StepInitialize}, f)
 		return
 	}
-	defer sess.shut(s.kill)
+	defer sess.shut(s.group.kill)
 	d.done(Step{Name: StepInitialize, Detail: d.hello(sess)}, nil)
 	d.use(ctx, sess)
 }
@@ -166,7 +167,7 @@ func (d *diagnosis) find(ctx context.Context) bool {
 		return d.done(Step{Name: step}, f)
 	}
 	if s.connector.http == nil {
-		path, f := s.launcher.Find(s.cfg)
+		path, f := s.group.launcher.Find(s.cfg)
 		return d.done(Step{Name: StepCommand, Detail: s.redact.Text(path)}, f)
 	}
 	target, via := s.connector.http.URL, ""
@@ -212,11 +213,11 @@ func (d *diagnosis) hello(sess *session) string {
 // use does what the hub does with a session.
 func (d *diagnosis) use(ctx context.Context, sess *session) {
 	s := d.server
-	tools, f := s.lister.list(ctx, sess, lists.Tools)
+	tools, f := s.list(ctx, sess, lists.Tools)
 	if ctx.Err() != nil {
 		return
 	}
-	if f != nil && sess.isOver() {
+	if f != nil && wait.IsClosed(sess.ended) {
 		f = sess.reason
 	}
 	listed := count(len(tools.raw), "tool")
@@ -280,11 +281,11 @@ func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 		if !sess.offers(l.Kind()) {
 			continue
 		}
-		read, f := s.lister.list(ctx, sess, l)
+		read, f := s.list(ctx, sess, l)
 		if ctx.Err() != nil {
 			return false
 		}
-		if f != nil && sess.isOver() {
+		if f != nil && wait.IsClosed(sess.ended) {
 			return d.done(step, sess.reason)
 		}
 		if f != nil {

@@ -28,35 +28,25 @@ const (
 
 // entry holds what all parts of a server share: its configuration, and whose calls it serves. It never changes.
 type entry struct {
-	cfg     ServerConfig
-	log     *slog.Logger
-	redact  *secret.Redactor
-	memory  *budget.Share  // for large messages
-	tokens  *signin.Source // nil where the entry says all that a sign-in takes
-	clients *clientSubscriptions
-	ids     *atomic.Int64 // of requests; all servers of the same id count on
+	cfg         ServerConfig
+	log         *slog.Logger
+	redact      *secret.Redactor
+	group       *Group         // that the server is in
+	catalog     *catalog       // of all connections to the server
+	memory      *budget.Share  // for large messages
+	tokens      *signin.Source // nil where the entry says all that a sign-in takes
+	ids         *atomic.Int64  // of requests; all servers of the same id count on
+	retry       retry
+	firstWithin time.Duration // see Config.FirstListWithin
 
 	// losses counts what all connections to the server have sent and the hub has dropped: what is malformed, what is over
 	// a limit, and what came faster than it could be passed on. None of it is fatal.
 	losses *atomic.Int64
 
-	observe func(ctx context.Context, server, method string) (end func(error)) // see Config.Observe; nil for nobody
-
 	use       use
 	client    tool.Session // the session, for useSession; a person's has the key of the person
 	clientHop tool.Hop     // what its client said of itself in the call that made the connection
 }
-
-// asks tells who observes of a request of the hub's own. end is to be called with the error of the answer, or nil.
-func (e *entry) asks(ctx context.Context, method string) (end func(error)) {
-	if e.observe == nil {
-		return func(error) {}
-	}
-	return e.observe(ctx, e.cfg.ID, method)
-}
-
-// nextID returns the id of a request to the server.
-func (e *entry) nextID() int64 { return e.ids.Add(1) }
 
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.
 func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.cfg.Timeouts.Connect/3) }
@@ -122,7 +112,7 @@ func (e *entry) offers() json.RawMessage {
 	case e.cfg.Transport != StreamableHTTP && (e.isPersonal() || e.cfg.Shared):
 		return json.RawMessage("{}")
 	}
-	if one, ok := e.clients.sole(); ok && e.use == useShared && e.cfg.Transport != StreamableHTTP {
+	if one, ok := e.group.subscriptions.sole(); ok && e.use == useShared && e.cfg.Transport != StreamableHTTP {
 		return hop.ClientCapabilities(one.says)
 	}
 	return json.RawMessage(hop.AllCapabilities)
@@ -148,12 +138,10 @@ func (e *entry) outside(one clientSession) *pendingRequest {
 	if one.who.Client == nil || one.says.Revision >= hop.Modern {
 		return nil
 	}
-	c := newLaneCall(0, "", nil)
-	c.session = one.who
-	c.ask = func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
+	ask := func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
 		return one.who.Client.Ask(ctx, e.cfg.ID, questions)
 	}
-	return c
+	return newLaneCall(0, &tool.Request{Session: one.who, Ask: ask}, nil)
 }
 
 // requestRule says which calls the requests of a server up to 2025-11-25 can belong to.
@@ -173,7 +161,7 @@ func (e *entry) requestRule() requestRule {
 // session goes on.
 func (e *entry) overFor(ctx context.Context, sess *session, err error) *fault.Fault {
 	lost := e.cfg.Transport != StreamableHTTP && isCutOff(err)
-	if sess.isOver() || lost && wait.For(ctx.Done(), sess.ended, reasonWithin) {
+	if wait.IsClosed(sess.ended) || lost && wait.For(ctx.Done(), sess.ended, reasonWithin) {
 		return sess.reason
 	}
 	return nil

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
@@ -18,20 +18,17 @@ import (
 // well-formed.
 func (s *server) call(ctx context.Context, x *clientRequest) error {
 	limits := s.limits(x.Method)
-	if x.over != nil || x.Unknown {
-		return s.callOnce(ctx, x, &limits, 0)
-	}
 	attempt := x
 	for answered := 0; ; answered++ {
 		err := s.callOnce(ctx, attempt, &limits, answered)
 		if attempt != x {
 			wasThere(err)
-			x.reply = attempt.reply
+			x.reply, x.kind = attempt.reply, attempt.kind
 		}
 		if errors.Is(err, errRetired) && answered > 0 {
 			return replacedWhileAsking(err) // whoever takes its place knows nothing of the call
 		}
-		if err != nil || x.reply.Mapping.ProtocolVersion < hop.Modern || resultType(&x.reply) != "input_required" {
+		if err != nil || x.kind != "input_required" || x.Unknown {
 			return err
 		}
 		if attempt, err = s.next(ctx, x, &limits, answered); attempt == nil {
@@ -86,6 +83,10 @@ func (s *server) callOnce(ctx context.Context, x *clientRequest, limits *callLim
 			return replacedWhileAsking(transport.ErrClosed) // it would start from the beginning
 		}
 		a := s.callOver(ctx, sess, x, limits)
+		if a.err == nil {
+			sess.unanswered.Store(0)
+			return nil
+		}
 		sess.heard(a)
 		if x.isRefused(a.err) { // and so it did not run
 			s.catalog.change(func(h *habits) { h.NoProgress = true })
@@ -100,50 +101,48 @@ func (s *server) callOnce(ctx context.Context, x *clientRequest, limits *callLim
 
 // callOver sends the call over sess and waits for its answer.
 func (s *server) callOver(ctx context.Context, sess *session, x *clientRequest, limits *callLimits) response {
-	if x.over != nil {
-		return x.over(ctx, s, sess, *limits)
+	switch {
+	case x.isNote:
+		return s.tell(ctx, sess, x)
+	case x.Method == tool.MethodListen:
+		return s.listenFor(ctx, sess, x)
+	case x.Method == tool.MethodSubscribe:
+		return s.subscriptions.subscribe(ctx, sess, x.Name, *limits)
 	}
-	id, reply := s.nextID(), &x.reply
-	*reply = tool.Reply{Mapping: tool.ExternalMapping{
+	id, reply := s.ids.Add(1), &x.reply
+	*reply = tool.Reply{Session: s.client.Key, Mapping: tool.ExternalMapping{
 		Source: tool.SourceMCP, Role: "upstream", ServerID: s.cfg.ID, SessionID: sess.shownID,
 		ProtocolVersion: sess.version,
 		Method:          x.Method, JSONRPCRequestID: strconv.FormatInt(id, 10),
 	}}
-	reply.Session = s.client.Key
-	params, asTask, err := s.asTask(x, sess)
+	params, asTask, err := s.params(x, sess, x.token(id, limits, s.catalog.known().NoProgress))
 	if err != nil {
 		*reply = tool.Reply{} // without a mapping: nothing was sent
 		return response{err: err}
 	}
-	params, err = x.params(params, x.token(id, limits, s.catalog.known().NoProgress), sess.hop)
-	if err != nil {
-		*reply = tool.Reply{}
-		return response{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
-			Message: "params of the request are no JSON object: send them as the protocol demands"}}
-	}
-	lc := newLaneCall(id, x.Method, params)
-	lc.name, lc.notify, lc.progress, lc.ask, lc.session = x.name, x.Notify, x.Progress, x.Ask, x.Session
+	lc := newLaneCall(id, &x.Request, params)
 	if x.call != nil {
-		reply.Mapping.ToolName = x.name
-		if sess.hop != nil {
-			lc.headers = paramheader.Headers(s.catalog.bindings(x.name), x.call.Arguments)
+		reply.Mapping.ToolName = x.Name
+		if sess.hop != nil && !sess.oneStream {
+			lc.headers = paramheader.Headers(s.catalog.bindings(x.Name), x.call.Arguments)
 		}
 	}
 	if s.use == useShared && s.catalog.isShort() {
 		sess.missed() // it lists beside the call
 	}
-	limits.start()
 	if asTask {
 		sess.taskTokens.add(id)
 	}
-	a := sess.wait(ctx, lc, *limits)
-	a = s.passable(a)
+	a := s.passable(sess.wait(ctx, lc, limits))
 	reply.Result = a.result
 	if a.object.Text() != nil {
 		reply.Object = a.object
 	}
-	if a.err == nil {
-		a.err = s.withTask(x, asTask)
+	if x.kind = ""; sess.hop != nil {
+		x.kind = resultType(reply)
+	}
+	if x.call != nil && a.err == nil && (asTask || x.kind == "task") {
+		a.err = s.withTask(x)
 	}
 	if asTask && reply.Task == "" {
 		sess.taskTokens.remove(id)
@@ -154,17 +153,31 @@ func (s *server) callOver(ctx context.Context, sess *session, x *clientRequest, 
 	return a
 }
 
+// params returns the params of x over sess. asks says that the server may make a task of the call.
+func (s *server) params(x *clientRequest, sess *session, token int64) (params json.RawMessage, asks bool, err error) {
+	if x.call == nil {
+		params, err = sess.hop.RequestParams(&x.Request, token)
+	} else {
+		call := *x.call
+		call.Params = x.Params // with the client's answers
+		if sess.hop == nil {
+			if asks, err = s.asTask(&call, sess); err != nil {
+				return nil, false, err
+			}
+		}
+		params, err = sess.hop.CallParams(&call, token)
+	}
+	if err != nil {
+		err = &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
+			Message: "params of the request are no JSON object: send them as the protocol demands"}
+	}
+	return params, asks, err
+}
+
 // callLimits bound one call: idle without progress, most in all since it began.
 type callLimits struct {
 	idle, most time.Duration
-	began      time.Time // zero until it is sent
-}
-
-// start notes when a call is sent for the first time.
-func (l *callLimits) start() {
-	if l.began.IsZero() {
-		l.began = time.Now()
-	}
+	began      time.Time // when it was first sent; zero before
 }
 
 // canceled is the answer of a call whose caller has gone.

@@ -55,7 +55,7 @@ type Group struct {
 
 	// Those of NewGroup, which Apply does not change.
 	version  string
-	catalogs Catalogs
+	catalogs Catalogs                                                           // nil where nothing is cached
 	signIns  *signin.Store                                                      // nil where nobody signs in
 	observe  func(ctx context.Context, server, method string) (end func(error)) // nil for nobody
 
@@ -153,8 +153,10 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
 	redact := sc.Entry().Redactor()
 	e := &entry{
-		cfg: sc, ids: ids.(*atomic.Int64), clients: g.subscriptions, memory: g.memory.Share(), losses: new(atomic.Int64),
-		observe: g.observe, log: slog.New(redact.Handler(g.logger.With("server", sc.ID).Handler())), redact: redact,
+		cfg: sc, group: g, ids: ids.(*atomic.Int64), memory: g.memory.Share(), losses: new(atomic.Int64),
+		log: slog.New(redact.Handler(g.logger.With("server", sc.ID).Handler())), redact: redact,
+		firstWithin: cfg.FirstListWithin,
+		retry:       retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
 	}
 	var own *people
 	if sc.OAuth.PerCaller {
@@ -167,14 +169,8 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 			redact.Live = own.secrets
 		}
 	}
-	c := &catalog{entry: e, cache: g.catalogs, onChange: g.changed}
-	s, err := newServer(e, shared{
-		catalog: c, hubVersion: g.version, launcher: g.launcher, kill: g.kill,
-		firstWithin: cfg.FirstListWithin,
-		retry:       retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
-		onRestate:   func(k lists.Kind, person string) { g.restate(toldBy{sc.ID, person}, k) }, notify: g.notify,
-		run: g.running.Go,
-	}, tool.ServerStopped, g.changed)
+	e.catalog = &catalog{entry: e}
+	s, err := newServer(e, tool.ServerStopped)
 	if err != nil {
 		return nil, err
 	}
@@ -203,10 +199,10 @@ func (g *Group) Memory() *budget.Budget { return g.memory }
 // Changes counts the changes so far: as long as it is the same, so are all catalogs and states.
 func (g *Group) Changes() int64 { return g.changes.Load() }
 
-// toldBy says which server has told of a change, and whom.
+// toldBy says which server has told of a change, and whom; "" is all.
 type toldBy struct{ server, person string }
 
-// restate notes that a server has told of a change of kind k.
+// restate notes that a server has told of a change of kind k, which may be none.
 func (g *Group) restate(at toldBy, k lists.Kind) {
 	g.restating.Lock()
 	defer g.restating.Unlock()
@@ -414,7 +410,11 @@ func (g *Group) Close(ctx context.Context) error {
 // to be shown. A call that may have been executed is never sent again. When ctx ends, the server is
 // told and Execute returns at once.
 func (g *Group) Execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
-	r := callRequest(x)
+	r := &clientRequest{call: x, Request: tool.Request{
+		Server: x.Tool.Server, Method: tool.MethodToolsCall, Name: x.Tool.Native, Params: x.Params, Meta: x.Meta,
+		Hop: x.Hop, Session: x.Session,
+		Ask: x.Ask, InputByRetry: x.InputByRetry, Notify: x.Notify, Progress: x.Progress,
+	}}
 	err := g.dispatch(ctx, r)
 	return r.reply, err
 }
@@ -428,7 +428,10 @@ func (g *Group) dispatch(ctx context.Context, x *clientRequest) error {
 			return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "unknown_server",
 				Message: fmt.Sprintf("there is no server %q: list again what there is", x.Server)}
 		}
-		if err := s.execute(ctx, x); !errors.Is(err, errRetired) {
+		switch err := s.execute(ctx, x); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, errRetired):
 			return redacted(s.redact, err)
 		}
 		// Nothing was sent. The roster does not hold s any more: what Apply has put in its place takes the call.

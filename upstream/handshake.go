@@ -52,7 +52,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, older bool) re
 	t := c.catalog.agreedTerms()
 	var found response
 	if !older {
-		h := &hop.Hop{Version: hop.Modern, Client: c.hubVersion}
+		h := &hop.Hop{Version: hop.Modern, Client: hop.ClientInfo(c.group.version)}
 		sess.lane.speak(spoken{hop.Modern, h})
 		limited, cancel := context.WithTimeout(ctx, c.probeTime())
 		params := append([]byte(`{"_meta":{`), h.Members(tool.Hop{ClientCapabilities: c.offers()})...)
@@ -212,18 +212,15 @@ func offersModern(err error) bool {
 
 // greet sends a request of the handshake and waits for the answer.
 func (c *connector) greet(ctx context.Context, sess *session, method string, params []byte) response {
-	end := c.asks(ctx, method)
-	a := c.passable(sess.await(ctx, newLaneCall(c.nextID(), method, params)))
-	end(a.err)
-	return a
+	return sess.await(ctx, newLaneCall(c.ids.Add(1), &tool.Request{Method: method}, params))
 }
 
 // initializeParams returns the params of initialize.
-func (c *connector) initializeParams(t terms) []byte {
-	version := cmp.Or(c.cfg.Protocol, t.Version, hop.NewestWithSession)
+func (e *entry) initializeParams(t terms) []byte {
+	version := cmp.Or(e.cfg.Protocol, t.Version, hop.NewestWithSession)
 	params := rawjson.AppendMember([]byte("{"), "protocolVersion", rawjson.Quote(version))
-	params = rawjson.AppendMember(params, "capabilities", t.capabilities(c.offers()))
-	params = rawjson.AppendMember(params, "clientInfo", hop.ClientInfo(c.hubVersion))
+	params = rawjson.AppendMember(params, "capabilities", t.capabilities(e.offers()))
+	params = rawjson.AppendMember(params, "clientInfo", hop.ClientInfo(e.group.version))
 	return append(params, '}')
 }
 
@@ -265,7 +262,7 @@ func (c *connector) establish(sess *session, said hello) {
 	sess.info, sess.declared, sess.version = said.InitializeResult, said.declared, said.ProtocolVersion
 	rule := c.requestRule()
 	if sess.version >= hop.Modern {
-		sess.hop = &hop.Hop{Version: sess.version, Client: c.hubVersion}
+		sess.hop = &hop.Hop{Version: sess.version, Client: hop.ClientInfo(c.group.version)}
 		rule = refuseAll
 	}
 	if sess.info.Capabilities == nil {
@@ -276,7 +273,7 @@ func (c *connector) establish(sess *session, said hello) {
 	sess.lane.speak(spoken{sess.version, sess.hop})
 	one := clientSession{c.client, c.clientHop} // its own, or the only one that there is
 	if c.use == useShared {
-		one, _ = c.clients.sole()
+		one, _ = c.group.subscriptions.sole()
 	}
 	outside := c.outside(one)
 	if c.isPersonal() || outside != nil && c.isolation != nil && !c.isolation.keep(one) {

@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 const (
@@ -38,8 +39,6 @@ type httpLane struct {
 	signInNeeds
 	client *http.Client
 	spoken atomic.Pointer[spoken] // the server may ask while the handshake still runs
-
-	greeting func() []byte // the params of another initialize
 
 	// A server may answer on the standing stream.
 	listens  atomic.Bool   // the stream is opened, and again when it ends
@@ -158,7 +157,7 @@ func (l *httpLane) answer(ctx context.Context, c *pendingRequest, resp *http.Res
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return l.refused(c, resp)
 	}
-	if c.method == tool.MethodInitialize {
+	if c.Method == tool.MethodInitialize {
 		l.id = resp.Header.Get(headerSession)
 	}
 	if !c.isGreeting() && l.id != "" && !isPage(resp) && resp.ContentLength < 1 && isEmpty(resp) {
@@ -210,8 +209,8 @@ func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) 
 // suspectAfter notes that the exchange of c failed, unless ctx says that it was aborted. Proxies
 // and platforms cut standing streams every few minutes, which means nothing.
 func (l *httpLane) suspectAfter(ctx context.Context, c *pendingRequest) {
-	if ctx.Err() == nil && c.method != tool.MethodListen {
-		l.suspected()
+	if ctx.Err() == nil && c.Method != tool.MethodListen {
+		wait.Signal(l.suspect)
 	}
 }
 
@@ -229,7 +228,7 @@ func (l *httpLane) refused(c *pendingRequest, resp *http.Response) response {
 		f.Cause, f.Message = page, f.Message+l.words(page)
 	}
 	// Their senders say what it means.
-	if c.isGreeting() || c.method == tool.MethodListen && status == http.StatusUnauthorized {
+	if c.isGreeting() || c.Method == tool.MethodListen && status == http.StatusUnauthorized {
 		return response{err: f, status: status, pause: f.RetryAfter}
 	}
 	if need := l.ofStatus(status, resp.Header, f.Cause); need != nil {
@@ -244,8 +243,8 @@ func (l *httpLane) refused(c *pendingRequest, resp *http.Response) response {
 			Hint: "renew the credentials in headers of the server's entry", Auth: true})
 		return response{err: f, status: status}
 	}
-	if l.isForeign(status, body) && c.method != tool.MethodListen {
-		l.suspected()
+	if l.isForeign(status, body) && c.Method != tool.MethodListen {
+		wait.Signal(l.suspect)
 	}
 	if says && status != http.StatusTooManyRequests {
 		a := errorAnswer(e.Error)
@@ -301,7 +300,9 @@ func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.R
 	if id, ours := idOf(e.ID); !rawjson.IsNull(e.ID) && (!ours || id != c.id) {
 		return invalidAnswer("is for another request")
 	}
-	return c.answerOf(e).in(got.Room)
+	a := c.answerOf(e)
+	a.room = got.Room
+	return a
 }
 
 // events returns a reader of the stream that answers a request. A message that is too large ends
@@ -398,7 +399,9 @@ func (l *httpLane) received(c *pendingRequest, ev jsonrpc.Event) (a response, do
 	}
 	e := jsonrpc.Read(ev.Data)
 	if id, ours := idOf(e.ID); e.Kind == jsonrpc.Response && (ours && id == c.id || rawjson.IsNull(e.ID)) {
-		return c.answerOf(e).in(ev.Room), true
+		a = c.answerOf(e)
+		a.room = ev.Room
+		return a, true
 	}
 	l.receive(e, ev.Room, c)
 	return response{}, false

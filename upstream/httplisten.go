@@ -100,8 +100,8 @@ func (l *httpLane) listenOnce(ctx context.Context, lastID string, again bool) (i
 	}
 	w.standsAgain()
 	if again && lastID == "" {
-		w.missed()
-		w.lapsed()
+		l.missed()
+		l.lapsed()
 	}
 	return l.readEvents(resp.Body, lastID), true
 }
@@ -115,7 +115,7 @@ func (l *httpLane) readEvents(body io.Reader, lastID string) (id string) {
 		large := (*jsonrpc.TooLarge)(nil)
 		switch {
 		case errors.As(err, &large):
-			l.dropOversize(large, l.answered(large.ResponseID()))
+			l.dropOversize(large, l.open.find(large.ResponseID()))
 		case err != nil:
 			return events.LastID
 		case ev.IsMessage():

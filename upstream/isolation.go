@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // isolation gives each client session a connection of its own to one server: what a server with
@@ -37,7 +38,7 @@ type isolation struct {
 
 	mu      sync.Mutex
 	within  withinFunc           // makes the context of a connection; nil until the server is started
-	ended   func() bool          // the server's context has ended; nil until it is started
+	ended   <-chan struct{}      // closed when the server's context has ended
 	shut    bool                 // no connection is made any more
 	open    map[string]*server   // by the key of the session or person
 	closing map[*server]struct{} // not in use any more, and not gone yet
@@ -61,7 +62,7 @@ func (i *isolation) begin(ctx context.Context) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.within = func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) }
-	i.ended = func() bool { return ctx.Err() != nil }
+	i.ended = ctx.Done()
 }
 
 // retire ends every connection after its calls, and lets no new ones be made.
@@ -118,7 +119,7 @@ func (i *isolation) connection(who tool.Session, says tool.Hop) (*server, error)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
-	case i.within == nil, i.ended():
+	case i.within == nil, wait.IsClosed(i.ended):
 		return nil, i.unavailable()
 	case i.shut:
 		return nil, errRetired
@@ -206,7 +207,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 		e.cfg = e.cfg.For(who.Person)
 		e.cfg.SignIn, e.tokens = i.people.mark(who.Person), i.people.source(who.Person)
 	}
-	one, _ := newServer(&e, parent.shared, tool.ServerStarting, func() {}) // as the parent was made, so it cannot fail
+	one, _ := newServer(&e, tool.ServerStarting) // as the parent was made, so it cannot fail
 	one.isolation, one.slots = i, i.slots
 	one.connector.generation = i.known
 	one.connector.inferred = true
@@ -298,7 +299,7 @@ func (s *server) isolates() (keeper clientSession, yes bool) {
 func (s *server) isApart(who tool.Session) bool {
 	keeper, isolates := s.isolates()
 	if isolates && s.use == useShared && s.lifecycle.stateNow() == tool.ServerStarting {
-		if one, ok := s.clients.sole(); ok && one.who.Key == who.Key {
+		if one, ok := s.group.subscriptions.sole(); ok && one.who.Key == who.Key {
 			return false // it may become the keeper's
 		}
 	}
@@ -407,12 +408,12 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.F
 	}
 	limited, cancel := context.WithTimeout(ctx, s.probeTime())
 	defer cancel()
-	got, f := s.lister.listAll(limited, sess)
+	got, f := s.listAll(limited, sess)
 	switch {
 	case f == nil:
 		s.catalog.publish(sess, got)
-	case sess.isOver():
-		sess.shut(s.kill)
+	case wait.IsClosed(sess.ended):
+		sess.shut(s.group.kill)
 		return nil, sess.reason
 	default:
 		s.log.Warn("tools could not be listed again: the catalog stays as it was", "error", f.What)

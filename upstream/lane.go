@@ -68,17 +68,8 @@ type response struct {
 	lost bool
 }
 
-// in is the answer with its room.
-func (a response) in(room *budget.Room) response {
-	a.room = room
-	return a
-}
-
 // unsent reports that the session ended before the request was sent.
 func (a response) unsent() bool {
-	if a.err == nil {
-		return false
-	}
 	var f *tool.Failure
 	return errors.As(a.err, &f) && f.Code == codeConnectionLost && !f.OutcomeUnknown
 }
@@ -98,21 +89,14 @@ const (
 
 // pendingRequest is one raw request under way. Its progress token is its id.
 type pendingRequest struct {
+	// Request is a client's, or the hub's own, which has a method alone. Its Name is for the Mcp-Name header. Its Notify
+	// and Progress receive what the server says of the call before it answers, in the order of the wire. They run where
+	// the stream is read, and do not block.
+	*tool.Request
 	id      int64
-	method  string
-	params  json.RawMessage   // one object
-	name    string            // of the tool, prompt or resource, for the Mcp-Name header
+	params  json.RawMessage   // as they go to the server: one object
 	headers map[string]string // further headers, on Streamable HTTP only
-
-	// notify and progress receive what the server says of the call before it answers, in the order of the wire. They run
-	// where the stream is read, and do not block. Nil where nobody listens.
-	notify   func(tool.Notification)
-	progress func(tool.Progress)
-
-	session tool.Session    // that it belongs to
-	until   <-chan struct{} // closed when it must end: a subscriptions/listen of a client's own. Nil for others
-
-	ask tool.Asker // puts what the server asks to the client; nil where there is none, or it cannot be asked
+	until   <-chan struct{}   // closed when it must end: a subscriptions/listen of a client's own. Nil for others
 
 	state atomic.Int32
 	abort context.CancelFunc // Streamable HTTP: closes the request. Set by send.
@@ -134,13 +118,13 @@ type news struct {
 	done       *response        // the answer, which stays
 }
 
-func newLaneCall(id int64, method string, params json.RawMessage) *pendingRequest {
-	return &pendingRequest{id: id, method: method, params: params, ready: make(chan struct{}, 1)}
+func newLaneCall(id int64, r *tool.Request, params json.RawMessage) *pendingRequest {
+	return &pendingRequest{Request: r, id: id, params: params, ready: make(chan struct{}, 1)}
 }
 
 // body is the request as it goes over the wire.
 func (c *pendingRequest) body() []byte {
-	return jsonrpc.RequestText(strconv.AppendInt(nil, c.id, 10), c.method, c.params)
+	return jsonrpc.RequestText(strconv.AppendInt(nil, c.id, 10), c.Method, c.params)
 }
 
 // Begin implements transport.Call. It marks the call as sent. It returns false if the call was
@@ -155,7 +139,7 @@ func (c *pendingRequest) TakeBack() { c.state.CompareAndSwap(callSent, callQueue
 // Fail implements transport.Call. After HTTP 401 the wire ends, and the next session shows whether
 // the token is good: the server may have refused it for this session alone.
 func (c *pendingRequest) Fail(err error) {
-	if c.needs != nil {
+	if c.needs != nil && !c.isGreeting() {
 		if f := c.needs.ofError(err); f != nil {
 			c.finish(response{err: f})
 			return
@@ -173,12 +157,12 @@ func (c *pendingRequest) Fail(err error) {
 // isGreeting reports whether the request belongs to the handshake. "The initialize request MUST NOT be cancelled by
 // clients", and why it failed is told to whoever looks after the server.
 func (c *pendingRequest) isGreeting() bool {
-	return c.method == tool.MethodInitialize || c.method == tool.MethodDiscover
+	return c.Method == tool.MethodInitialize || c.Method == tool.MethodDiscover
 }
 
 // isList reports whether the request reads a list. Some servers list to everybody.
 func (c *pendingRequest) isList() bool {
-	_, is := lists.Of(c.method)
+	_, is := lists.Of(c.Method)
 	return is
 }
 
@@ -194,8 +178,8 @@ func (c *pendingRequest) sent() bool { return c.state.Load() == callSent }
 func (c *pendingRequest) report(params json.RawMessage, redact *secret.Redactor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.news.done == nil && !c.muted && c.progress != nil {
-		c.progress(tool.Progress{Params: bytes.Clone(params), // rather than the whole message that it came in
+	if c.news.done == nil && !c.muted && c.Progress != nil {
+		c.Progress(tool.Progress{Params: bytes.Clone(params), // rather than the whole message that it came in
 			Message: redact.Text(rawjson.Text(params, "message"))})
 	}
 	c.news.progressed = true
@@ -207,7 +191,7 @@ func (c *pendingRequest) remark(n tool.Notification) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.news.done == nil && !c.muted {
-		c.notify(n)
+		c.Notify(n)
 	}
 }
 
@@ -279,18 +263,15 @@ func (t *openCalls) add(c *pendingRequest) bool {
 	return true
 }
 
-func (t *openCalls) find(id int64) *pendingRequest {
+// find returns the request that an id of the server's names; nil if there is none.
+func (t *openCalls) find(raw json.RawMessage) *pendingRequest {
+	id, ours := idOf(raw)
+	if !ours {
+		return nil
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.calls[id]
-}
-
-func (t *openCalls) remove(id int64) *pendingRequest {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c := t.calls[id]
-	delete(t.calls, id)
-	return c
 }
 
 // sole returns the only request that waits for an answer; nil where there are others.
@@ -299,7 +280,7 @@ func (t *openCalls) sole() (sole *pendingRequest) {
 	defer t.mu.Unlock()
 	for _, c := range t.calls {
 		switch {
-		case c.method == tool.MethodListen:
+		case c.Method == tool.MethodListen:
 		case sole != nil:
 			return nil
 		default:
@@ -327,9 +308,9 @@ func (t *openCalls) err() error {
 
 // hopHeaders sets the headers that repeat what the body holds: servers of 2026-07-28 compare the two.
 func (c *pendingRequest) hopHeaders(h http.Header) {
-	h.Set("Mcp-Method", c.method)
-	if c.name != "" {
-		h.Set("Mcp-Name", hop.NameHeader(c.name))
+	h.Set("Mcp-Method", c.Method)
+	if c.Name != "" {
+		h.Set("Mcp-Name", hop.NameHeader(c.Name))
 	}
 	for name, value := range c.headers {
 		h.Set(name, value)

@@ -41,7 +41,7 @@ func newMemoryWire() *memoryWire {
 	return &memoryWire{in: make(chan []byte, 1000), out: make(chan []byte, 1000), stop: make(chan struct{})}
 }
 
-func (w *memoryWire) Read() (jsonrpc.Received, error) {
+func (w *memoryWire) Next() (jsonrpc.Received, error) {
 	select {
 	case b, ok := <-w.in:
 		if !ok {
@@ -54,7 +54,7 @@ func (w *memoryWire) Read() (jsonrpc.Received, error) {
 }
 
 func (w *memoryWire) Post(m transport.Outgoing) error {
-	if m.Start() {
+	if m.Call == nil || m.Call.Begin() {
 		w.out <- m.Data
 		m.Finish(nil)
 	}
@@ -75,10 +75,11 @@ func testSession() *session { return newSession(testServer().notifications, nil)
 
 func testServer() *server {
 	e := &entry{losses: new(atomic.Int64), ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(),
-		redact: new(secret.Redactor), clients: newClientSubscriptions()}
+		redact: new(secret.Redactor), group: &Group{subscriptions: newClientSubscriptions()}}
 	e.cfg.Transport = Stdio
-	s, _ := newServer(e, shared{catalog: &catalog{entry: e}, run: func(func()) {}},
-		tool.ServerReady, func() {})
+	e.catalog = &catalog{entry: e}
+	s, _ := newServer(e, tool.ServerReady)
+	s.notifications.busy = true // what is queued is looked at, and not told
 	return s
 }
 
@@ -94,7 +95,7 @@ func TestSentArgumentsAreHeldOnce(t *testing.T) {
 	defer conn.release()
 	send := func() (*pendingRequest, weak.Pointer[byte]) {
 		params := fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", 10_000))
-		call := newLaneCall(1, tool.MethodToolsCall, params)
+		call := newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, params)
 		conn.send(t.Context(), call)
 		return call, weak.Make(&params[0])
 	}
@@ -126,7 +127,7 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 				w := newMemoryWire()
 				conn := testConn(w)
 				defer conn.release()
-				call := newLaneCall(1, tool.MethodToolsCall, json.RawMessage("{}"))
+				call := newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, json.RawMessage("{}"))
 				if c.every > 0 {
 					ctx, stop := context.WithCancel(t.Context())
 					defer stop()
@@ -144,8 +145,8 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 					}()
 				}
 				began, reports := time.Now(), 0
-				call.progress = func(tool.Progress) { reports++ }
-				a := conn.sess.wait(t.Context(), call, callLimits{idle: time.Minute, most: 10 * time.Minute})
+				call.Progress = func(tool.Progress) { reports++ }
+				a := conn.sess.wait(t.Context(), call, &callLimits{idle: time.Minute, most: 10 * time.Minute})
 				var f *tool.Failure
 				if !errors.As(a.err, &f) || f.Class != tool.ClassTimeout || !strings.Contains(f.Message, c.says) {
 					t.Errorf("answer %+v", a)
@@ -174,9 +175,9 @@ func TestNothingComesAfterTheAnswer(t *testing.T) {
 		"answered": func(c *pendingRequest) { c.finish(response{result: json.RawMessage("{}")}) },
 		"muted":    (*pendingRequest).mute,
 	} {
-		c, said := newLaneCall(1, tool.MethodToolsCall, nil), ""
-		c.progress = func(p tool.Progress) { said += string(p.Params) }
-		c.notify = func(n tool.Notification) { said += n.Method }
+		c, said := newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, nil), ""
+		c.Progress = func(p tool.Progress) { said += string(p.Params) }
+		c.Notify = func(n tool.Notification) { said += n.Method }
 		tell := func() {
 			c.report(json.RawMessage("1"), new(secret.Redactor))
 			c.remark(tool.Notification{Method: "2"})
@@ -240,7 +241,7 @@ func TestDroppedCallDoesNotReachAServerOverHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newLaneCall(1, tool.MethodToolsCall, json.RawMessage("{}"))
+		c := newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, json.RawMessage("{}"))
 		sess := testSession()
 		l := newHTTPLane(t.Context(), sess, &transport.HTTP{URL: u, Pool: srv.Client().Transport.(*http.Transport)})
 		if drops && c.drop() {
@@ -289,7 +290,7 @@ func TestMessagesGoWhereTheyBelong(t *testing.T) {
 			w := newMemoryWire()
 			var got []string
 			conn := testConn(w)
-			call := newLaneCall(7, tool.MethodToolsCall, json.RawMessage("{}"))
+			call := newLaneCall(7, &tool.Request{Method: tool.MethodToolsCall}, json.RawMessage("{}"))
 			conn.send(t.Context(), call)
 			w.in <- []byte(in)
 			close(w.in)
@@ -339,9 +340,9 @@ func FuzzStdout(f *testing.F) {
 		w := transport.NewLines(out, io.NopCloser(bytes.NewReader(data)), 256, nil)
 		go func() { _, _ = io.Copy(io.Discard, in) }()
 		conn := testConn(w)
-		call := newLaneCall(7, tool.MethodToolsCall, json.RawMessage("{}"))
+		call := newLaneCall(7, &tool.Request{Method: tool.MethodToolsCall}, json.RawMessage("{}"))
 		var reports []json.RawMessage
-		call.progress = func(p tool.Progress) { reports = append(reports, p.Params) }
+		call.Progress = func(p tool.Progress) { reports = append(reports, p.Params) }
 		conn.send(t.Context(), call)
 		<-conn.ended
 		conn.release()
@@ -373,7 +374,7 @@ func FuzzParams(f *testing.F) {
 			return
 		}
 		arguments = strings.TrimSpace(arguments)
-		for _, h := range []*hop.Hop{nil, {Version: hop.Modern, Client: "1"}} {
+		for _, h := range []*hop.Hop{nil, {Version: hop.Modern, Client: hop.ClientInfo("1")}} {
 			x := &tool.Execution{Tool: &tool.Tool{Native: "n<\"é"}, Params: json.RawMessage(params),
 				Arguments: json.RawMessage(arguments), Meta: json.RawMessage(meta)}
 			got, err := h.CallParams(x, 1)

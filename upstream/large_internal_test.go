@@ -90,7 +90,7 @@ func TestLargeResponses(t *testing.T) {
 						t.Fatalf("%d bytes are read, or other ones", len(got.Text))
 					}
 					e := jsonrpc.Read(got.Text)
-					a := answerOf(e).in(got.Room)
+					a := new(pendingRequest).answerOf(e)
 					if e.Kind != jsonrpc.Response || string(a.result) != result {
 						t.Fatalf("answer %.100s", a.result)
 					}

@@ -26,8 +26,6 @@ var (
 // to use. The server's run loop changes the state; all methods are safe for concurrent use.
 type lifecycle struct {
 	*entry
-	onChange func()
-	isNeeded func() bool // for the sake of subscriptions
 
 	retired  chan struct{} // closed when the server has left the group: what has not been sent yet goes elsewhere
 	stopping chan struct{} // closed when calls in flight must end
@@ -59,8 +57,8 @@ type lifecycle struct {
 	moved    chan struct{} // closed and replaced at each change of state
 }
 
-func newLifecycle(e *entry, state tool.ServerState, onChange func(), isNeeded func() bool) *lifecycle {
-	return &lifecycle{entry: e, onChange: onChange, isNeeded: isNeeded,
+func newLifecycle(e *entry, state tool.ServerState) *lifecycle {
+	return &lifecycle{entry: e,
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
 		wake: make(chan struct{}, 1), settled: make(chan struct{}), moved: make(chan struct{}),
 		state: state, since: time.Now(), lastUsed: time.Now(),
@@ -129,7 +127,9 @@ func (l *lifecycle) setState(state tool.ServerState, sess *session, f *fault.Fau
 	default:
 		l.log.Debug("server changes state", "state", string(state))
 	}
-	l.onChange()
+	if l.use != useSession {
+		l.group.changed()
+	}
 }
 
 // starting is setState for a start.
@@ -224,6 +224,9 @@ func (l *lifecycle) retireNow() {
 
 func (l *lifecycle) isRetired() bool { return wait.IsClosed(l.retired) }
 
+// isNeeded reports whether clients have subscribed to resources of the server.
+func (l *lifecycle) isNeeded() bool { return len(l.group.subscriptions.of(l.entry)) > 0 }
+
 // isUnused reports whether nothing has needed the server for its idle time. l.mu is held.
 func (l *lifecycle) isUnused() bool { return time.Since(l.lastUsed) >= l.cfg.IdleStop && !l.isNeeded() }
 
@@ -270,7 +273,7 @@ func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Dura
 		wakes := l.asleep || backs && !time.Now().Before(l.nextWake)
 		restarts := backs && l.died && time.Until(l.nextTry) <= restartWithin
 		l.mu.Unlock()
-		if sess != nil && sess != stale && !sess.isOver() {
+		if sess != nil && sess != stale && !wait.IsClosed(sess.ended) {
 			return sess, nil
 		}
 		if wakes {
@@ -303,7 +306,7 @@ func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Dura
 func (l *lifecycle) current() *session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.session == nil || l.session.isOver() {
+	if l.session == nil || wait.IsClosed(l.session.ended) {
 		return nil
 	}
 	return l.session

@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // minListInterval is the shortest time between two listings, however often a server says that its tools changed. It
@@ -26,12 +27,6 @@ const (
 	minListInterval = 250 * time.Millisecond
 	maxListInterval = 30 * time.Second
 )
-
-// lister reads the lists of the server of one connection, at first and again when they change.
-type lister struct {
-	*entry
-	shared
-}
 
 // read is one list that was read.
 type read struct {
@@ -45,64 +40,62 @@ func (got *listed) set(l lists.List, r read) {
 
 // listAll reads all that the server offers. What cannot be read besides tools costs nothing but itself: it stays as it
 // was known, and where the server is only slow, that is read later.
-func (r *lister) listAll(ctx context.Context, sess *session) (listed, *fault.Fault) {
+func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault.Fault) {
 	var got listed
-	patient, cancel := context.WithTimeout(ctx, r.probeTime())
+	patient, cancel := context.WithTimeout(ctx, s.probeTime())
 	defer cancel()
 	var others sync.WaitGroup
 	for l := lists.Prompts; l < lists.Count; l++ {
 		if !sess.offers(l.Kind()) {
-			r.catalog.noteUnlisted(l, nil)
+			s.catalog.noteUnlisted(l, nil)
 			continue
 		}
 		others.Go(func() {
-			read, f := r.list(patient, sess, l)
+			read, f := s.list(patient, sess, l)
 			switch {
 			case f == nil:
 				got.set(l, read)
-				r.catalog.noteUnlisted(l, nil)
+				s.catalog.noteUnlisted(l, nil)
 			case patient.Err() != nil:
 				sess.listChanged(l.Kind())
-			case !sess.isOver():
-				r.log.Warn("the server offers what it does not list", "list", l.Method(), "error", f.What)
-				r.catalog.noteUnlisted(l, f)
+			case !wait.IsClosed(sess.ended):
+				s.log.Warn("the server offers what it does not list", "list", l.Method(), "error", f.What)
+				s.catalog.noteUnlisted(l, f)
 			}
 		})
 	}
-	tools, f := r.list(ctx, sess, lists.Tools)
+	tools, f := s.list(ctx, sess, lists.Tools)
 	if f != nil {
 		cancel()
 	}
 	others.Wait()
 	if f == nil {
 		got.set(lists.Tools, tools)
-		r.catalog.noteUnlisted(lists.Tools, nil)
+		s.catalog.noteUnlisted(lists.Tools, nil)
 	}
 	return got, f
 }
 
 // list reads all pages of one list within the list timeout. It is empty where the server does not have it.
-func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all read, f *fault.Fault) {
-	if !sess.offers(l.Kind()) || l == lists.Resources && r.cfg.OAuth.PerCaller { // see Group.Personal
+func (s *server) list(ctx context.Context, sess *session, l lists.List) (all read, f *fault.Fault) {
+	if !sess.offers(l.Kind()) || l == lists.Resources && s.cfg.OAuth.PerCaller { // see Group.Personal
 		return all, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeouts.List)
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.List)
 	defer cancel()
 	seen := map[string]bool{}
 	var cursor *string
-	size, limits := 0, r.cfg.Limits
+	size, limits := 0, s.cfg.Limits
 	for page := 1; ; page++ {
-		c := newLaneCall(r.nextID(), l.Method(), sess.hop.ListParams(cursor))
+		c := newLaneCall(s.ids.Add(1), &tool.Request{Method: l.Method()}, sess.hop.ListParams(cursor))
 		asked := time.Now()
-		end := r.asks(limited, c.method)
-		a := r.passable(sess.await(limited, c))
-		end(a.err)
+		a := sess.await(limited, c)
 		if rpc := (*tool.RPCError)(nil); l != lists.Tools && errors.As(a.err, &rpc) &&
 			rpc.Code == tool.CodeMethodNotFound {
 			return read{}, nil // many servers of resources know no templates
 		}
 		if a.err != nil {
-			return read{}, r.listFault(ctx, sess, l, page, a)
+			return read{}, s.listFault(ctx, sess, l, page, a)
 		}
 		size += len(a.result)
 		part, next, err := l.ReadPage(a.result)
@@ -125,7 +118,7 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 		case next == nil, *next == "" && sess.hop == nil: // on 2026-07-28 "an empty string is a valid cursor"
 			return all, nil
 		case seen[*next]:
-			r.log.Warn("the server repeats a page of a list: what it listed up to there counts", "list", l.Method(),
+			s.log.Warn("the server repeats a page of a list: what it listed up to there counts", "list", l.Method(),
 				"pages", page)
 			return all, nil
 		case page >= limits.Pages:
@@ -139,7 +132,7 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 	}
 }
 
-func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, page int, a response) *fault.Fault {
+func (s *server) listFault(ctx context.Context, sess *session, l lists.List, page int, a response) *fault.Fault {
 	var rpc *tool.RPCError
 	var f *tool.Failure
 	var large *jsonrpc.TooLarge
@@ -147,24 +140,24 @@ func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, pag
 	case errors.As(a.err, &large):
 		return transport.OversizeFault(large, l.Method())
 	case errors.Is(a.err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return &fault.Fault{What: fmt.Sprintf("%s did not end within %s (page %d)", l.Method(), r.cfg.Timeouts.List,
+		return &fault.Fault{What: fmt.Sprintf("%s did not end within %s (page %d)", l.Method(), s.cfg.Timeouts.List,
 			page),
 			Hint: "if the server is only slow, raise timeout of its entry", Cause: a.err}
 	case errors.As(a.err, &rpc):
 		return &fault.Fault{What: fmt.Sprintf("%s was refused: %s (JSON-RPC error %d)", l.Method(),
-			r.redact.Text(rpc.Message), rpc.Code),
+			s.redact.Text(rpc.Message), rpc.Code),
 			Hint: "see the server's own log", Cause: a.err}
 	case errors.As(a.err, &f) && f.Code == codeConnectionLost:
-		if over := r.overFor(ctx, sess, f); over != nil {
+		if over := s.overFor(ctx, sess, f); over != nil {
 			return over
 		}
 		return &fault.Fault{What: "the connection was lost before " + l.Method() + " was answered",
 			Hint: "see the server's own log", Cause: a.err}
 	case errors.As(a.err, &f) && f.Code == codeNeedsSignIn:
 		what, _, _ := strings.Cut(f.Message, mendIt)
-		return fault.NeedsSignIn(r.cfg, l.Method()+": "+r.redact.Text(what), a.err)
+		return fault.NeedsSignIn(s.cfg, l.Method()+": "+s.redact.Text(what), a.err)
 	case errors.As(a.err, &f):
-		return &fault.Fault{What: l.Method() + ": " + r.redact.Text(f.Message), Hint: "see the server's own log",
+		return &fault.Fault{What: l.Method() + ": " + s.redact.Text(f.Message), Hint: "see the server's own log",
 			Auth: f.Class == tool.ClassCredentialMissing, Lost: a.lost, Pause: f.RetryAfter, Cause: a.err}
 	}
 	return &fault.Fault{What: l.Method() + " was interrupted", Cause: a.err}
@@ -172,7 +165,7 @@ func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, pag
 
 // keepListed lists what changes of kind k for as long as ctx lasts. However often the server says
 // so, it is asked now and then only, and a list that hangs holds up none of another kind.
-func (r *lister) keepListed(ctx context.Context, sess *session, k lists.Kind) {
+func (s *server) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 	interval := minListInterval
 	gate := time.NewTimer(interval) // the session was listed a moment ago
 	defer gate.Stop()
@@ -190,36 +183,36 @@ func (r *lister) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 		case <-ctx.Done():
 			return
 		}
-		r.catalog.expire(k.Lists()...)
+		s.catalog.expire(k.Lists()...)
 		var got listed
 		for _, l := range k.Lists() {
-			read, f := r.list(ctx, sess, l)
+			read, f := s.list(ctx, sess, l)
 			if f == nil {
 				got.set(l, read)
-				r.catalog.noteUnlisted(l, nil)
-			} else if ctx.Err() == nil && !sess.isOver() {
-				r.log.Warn(l.Noun()+"s could not be listed again: the catalog stays as it was", "error", f.What)
-				r.catalog.noteUnlisted(l, f)
+				s.catalog.noteUnlisted(l, nil)
+			} else if ctx.Err() == nil && !wait.IsClosed(sess.ended) {
+				s.log.Warn(l.Noun()+"s could not be listed again: the catalog stays as it was", "error", f.What)
+				s.catalog.noteUnlisted(l, f)
 			}
 		}
 		if ctx.Err() == nil {
-			r.catalog.publish(sess, got)
-			r.onRestate(k, "")
+			s.catalog.publish(sess, got)
+			s.group.restate(toldBy{s.cfg.ID, ""}, k)
 		}
 		gate.Reset(interval)
 	}
 }
 
 // keepTold passes on that a session's server tells of changes of kind k, for as long as ctx lasts.
-func (r *lister) keepTold(ctx context.Context, sess *session, k lists.Kind) {
+func (s *server) keepTold(ctx context.Context, sess *session, k lists.Kind) {
 	person := ""
-	if r.cfg.OAuth.PerCaller {
-		person = r.client.Person
+	if s.cfg.OAuth.PerCaller {
+		person = s.client.Person
 	}
 	for {
 		select {
 		case <-sess.changed[k]:
-			r.onRestate(k, person)
+			s.group.restate(toldBy{s.cfg.ID, person}, k)
 		case <-ctx.Done():
 			return
 		}

@@ -14,26 +14,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
-// notUTF8Error is the answer to a request that is not UTF-8; nil where nothing is to be answered.
-func notUTF8Error(e jsonrpc.Message) []byte {
-	if e.NotUTF8 == 0 || rawjson.NotUTF8(e.ID) >= 0 {
-		return nil
-	}
-	return jsonrpc.ErrorText(e.ID, &tool.RPCError{Code: tool.CodeParseError,
-		Message: fmt.Sprintf("parse error: the message is not UTF-8 (byte %d of it)", e.NotUTF8-1)})
-}
-
 // idOf reads a JSON-RPC id, or a progress token, that may be one of the hub's: those are numbers. Some servers make a
 // string of one.
 func idOf(raw []byte) (id int64, ok bool) {
 	id, err := strconv.ParseInt(string(bytes.Trim(raw, `"`)), 10, 64)
 	return id, err == nil
-}
-
-// progressToken returns the token of a progress notification if it may be one of the hub's.
-func progressToken(e jsonrpc.Message) (token int64, ok bool) {
-	value, _ := rawjson.Get(e.Params, "progressToken")
-	return idOf(value)
 }
 
 // isBadProgress reports whether a notifications/progress is malformed: it names no call or no
@@ -50,9 +35,20 @@ func isNumber(value []byte) bool {
 	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
-// answerOf turns a response into an answer. It must be valid in full, because the result goes on to
-// clients inside other messages and must not be able to break them.
-func answerOf(e jsonrpc.Message) response {
+// answerOf turns a response to c into an answer. It must be valid in full, because the result goes on to clients inside
+// other messages and must not be able to break them. But what a list holds is looked at one by one later on, so that an
+// element which nests too deeply costs none of the others.
+func (c *pendingRequest) answerOf(e jsonrpc.Message) response {
+	if !e.Valid && c.isList() {
+		if e.NotUTF8 > 0 {
+			e.Valid, e.NotUTF8 = true, 0 // what is not UTF-8 in an element is replaced, and told, when that is admitted
+		} else if rawjson.IsNull(e.Error) && rawjson.IsObject(e.Result) && rawjson.Depth(e.Text) > rawjson.MaxDepth {
+			rest, err := rawjson.Set(e.Text, "result", []byte("{}"))
+			if err == nil && rawjson.Valid(rest) && lists.ValidButDeep(e.Result) {
+				return response{result: e.Result}
+			}
+		}
+	}
 	switch {
 	case e.NotUTF8 > 0:
 		return invalidAnswer(fmt.Sprintf("is not UTF-8 (byte %d of it)", e.NotUTF8-1))
@@ -131,36 +127,4 @@ func cancelBody(id int64, reason string) []byte {
 	b.Write(rawjson.Quote(reason))
 	b.WriteString(`}}`)
 	return b.Bytes()
-}
-
-// replyBody answers a server's request: a ping, or something that the hub does not offer.
-func replyBody(e jsonrpc.Message) []byte {
-	var b bytes.Buffer
-	b.WriteString(`{"jsonrpc":"2.0","id":`)
-	b.Write(e.ID)
-	if e.Method == tool.MethodPing {
-		b.WriteString(`,"result":{}}`)
-	} else {
-		b.WriteString(`,"error":{"code":-32601,"message":"method not found: the client did not offer this capability"}}`)
-	}
-	return b.Bytes()
-}
-
-// answerOf turns a response to c into an answer. What a list holds is looked at one by one
-// later on, so that an element which nests too deeply costs none of the others.
-func (c *pendingRequest) answerOf(e jsonrpc.Message) response {
-	if e.Valid || !c.isList() {
-		return answerOf(e)
-	}
-	if e.NotUTF8 > 0 {
-		e.Valid, e.NotUTF8 = true, 0 // what is not UTF-8 in an element is replaced, and told, when that is admitted
-	}
-	if !e.Valid && rawjson.IsNull(e.Error) && rawjson.IsObject(e.Result) &&
-		rawjson.Depth(e.Text) > rawjson.MaxDepth {
-		rest, err := rawjson.Set(e.Text, "result", []byte("{}"))
-		if err == nil && rawjson.Valid(rest) && lists.ValidButDeep(e.Result) {
-			return response{result: e.Result}
-		}
-	}
-	return answerOf(e)
 }

@@ -30,10 +30,9 @@ func FuzzNotification(f *testing.F) {
 		}
 		s := testServer()
 		sess := newSession(s.notifications, nil)
-		s.notifications.run = func(func()) {} // what is queued is looked at
 		sess.subscribed.set("a://", true)
-		sess.watch.begin(&hop.Hop{Version: hop.Modern, Client: "1"}, 1)
-		c := newLaneCall(1, tool.MethodToolsCall, nil)
+		sess.watch.begin(&hop.Hop{Version: hop.Modern, Client: hop.ClientInfo("1")}, 1)
+		c := newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, nil)
 		s.notifications.handle(sess, e, c)
 		for _, q := range s.notifications.queue.All() {
 			p := q.note.Params

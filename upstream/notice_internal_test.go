@@ -29,10 +29,10 @@ func TestWhatWaitsIsSmall(t *testing.T) {
 	if !ok || string(n.Params) != params {
 		t.Errorf("a log message is kept as %q", n.Params)
 	}
-	c := newLaneCall(1, tool.MethodToolsCall, nil)
+	c := newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, nil)
 	raw, e = message(tool.NoteProgress)
 	var got tool.Progress
-	c.progress = func(p tool.Progress) { got = p }
+	c.Progress = func(p tool.Progress) { got = p }
 	c.report(e.Params, s.redact)
 	clear(raw)
 	if string(got.Params) != params {

@@ -24,8 +24,6 @@ const (
 // group's listeners. The queue is bounded, and the reader of the connection never waits.
 type notifications struct {
 	*entry
-	tell func(tool.Notification)
-	run  func(func()) // runs it in a goroutine that the group waits for
 
 	mu     sync.Mutex
 	queue  queue.Queue[queued]
@@ -66,7 +64,8 @@ func (q *notifications) handle(sess *session, e jsonrpc.Message, c *pendingReque
 			return // nobody asked
 		}
 	case tool.NoteProgress:
-		if token, ours := progressToken(e); !ours || !sess.taskTokens.has(token) {
+		token, _ := rawjson.Get(e.Params, "progressToken")
+		if id, ours := idOf(token); !ours || !sess.taskTokens.has(id) {
 			return // it comes too late, or is for nobody
 		}
 	case tool.NoteCancelled, tool.NoteInitialized, tool.NoteRootsChanged:
@@ -83,7 +82,7 @@ func (q *notifications) handle(sess *session, e jsonrpc.Message, c *pendingReque
 	switch {
 	case !ok:
 		q.refuse()
-	case method != tool.NoteUpdated && c != nil && c.notify != nil:
+	case method != tool.NoteUpdated && c != nil && c.Notify != nil:
 		c.remark(n)
 	default:
 		q.put(n, about)
@@ -138,7 +137,7 @@ func (q *notifications) put(n tool.Notification, about string) {
 	}
 	if !q.busy {
 		q.busy = true
-		q.run(q.drain)
+		q.group.running.Go(q.drain)
 	}
 }
 
@@ -152,7 +151,7 @@ func (q *notifications) drain() {
 		if !ok {
 			return
 		}
-		q.tell(next.note)
+		q.group.notify(next.note)
 	}
 }
 

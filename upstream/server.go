@@ -24,11 +24,9 @@ import (
 // goroutine, keepAlive, starts it, looks after its session, and starts it again.
 type server struct {
 	*entry
-	shared
 	slots         *child.Slots
 	lifecycle     *lifecycle
 	connector     *connector
-	lister        *lister
 	subscriptions *subscriptions
 	notifications *notifications
 
@@ -42,28 +40,13 @@ type server struct {
 	over chan struct{} // closed when keepAlive has returned, and that of each server which it came after
 }
 
-// shared holds what a server and the connections of its client sessions have in common.
-type shared struct {
-	catalog     *catalog
-	hubVersion  string
-	launcher    *child.Launcher
-	retry       retry
-	firstWithin time.Duration   // see Config.FirstListWithin
-	kill        <-chan struct{} // closed when stopping must be brisk
-
-	onRestate func(k lists.Kind, person string) // the server has told of a change, which may be none; "" is all
-	notify    func(tool.Notification)           // the server says something on its own
-	run       func(func())                      // runs it in a goroutine that the group waits for
-}
-
-// newServer makes a server that has not been started. onChange is called after each change of its state.
-func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*server, error) {
-	s := &server{entry: e, shared: all, over: make(chan struct{})}
-	s.notifications = &notifications{entry: e, tell: all.notify, run: all.run}
+// newServer makes a server that has not been started.
+func newServer(e *entry, state tool.ServerState) (*server, error) {
+	s := &server{entry: e, over: make(chan struct{})}
+	s.notifications = &notifications{entry: e}
 	s.subscriptions = &subscriptions{entry: e, notifications: s.notifications}
-	s.lifecycle = newLifecycle(e, state, onChange, s.subscriptions.isNeeded)
-	s.lister = &lister{entry: e, shared: all}
-	s.connector = &connector{entry: e, shared: all, notifications: s.notifications, lifecycle: s.lifecycle}
+	s.lifecycle = newLifecycle(e, state)
+	s.connector = &connector{entry: e, notifications: s.notifications, lifecycle: s.lifecycle}
 	switch e.cfg.Transport {
 	case StreamableHTTP, SSE:
 		if e.cfg.IsOff() { // its address may not be known
@@ -111,7 +94,7 @@ func (s *server) keepAlive(ctx context.Context) {
 		if asleep && (s.use == useSession || s.catalog.isKnown()) && !s.sleep(ctx) {
 			return
 		}
-		asleep = s.use == useSession && !s.subscriptions.isNeeded() // only a call starts that again
+		asleep = s.use == useSession && !s.lifecycle.isNeeded() // only a call starts that again
 		s.lifecycle.starting(nil)
 		s.starts = append(s.starts, time.Now())
 		sess, f := s.start(ctx)
@@ -140,13 +123,13 @@ func (s *server) keepAlive(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			s.lifecycle.drain() // first: so that each call's cancellation can still be told
-			sess.shut(s.kill)
+			sess.shut(s.group.kill)
 			return
 		case f.Idle:
 			if s.use == useListing {
 				s.lifecycle.sleep(nil) // no call waits for it, however long its end takes
 			}
-			sess.shut(s.kill)
+			sess.shut(s.group.kill)
 			if s.use == useSession {
 				s.log.Info("session has not called for a while: its connection is closed")
 				return
@@ -154,12 +137,12 @@ func (s *server) keepAlive(ctx context.Context) {
 			asleep, s.pause = true, s.retry.min
 		case f.Lost && losses <= maxQuickLosses:
 			s.lifecycle.starting(f)
-			sess.shut(s.kill) // nothing is wrong with the server: the call that found out waits for the new session
+			sess.shut(s.group.kill) // nothing is wrong with the server: the call that found out waits for the new session
 			asleep = false
 		case losses == 1 && s.use == useSession && !f.Auth && f.Pause == 0 && s.starts.count() < s.retry.budget:
 			s.lifecycle.sleep(f)
 			s.log.Warn("the session's state at the server is lost: its next call starts afresh, over a new connection")
-			sess.shut(s.kill)
+			sess.shut(s.group.kill)
 		default:
 			s.backOff(ctx, sess, f)
 		}
@@ -192,7 +175,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 		}
 		s.lifecycle.setState(tool.ServerNeedsAuth, nil, f, time.Time{})
 		if sess != nil {
-			sess.shut(s.kill)
+			sess.shut(s.group.kill)
 		}
 		if s.use == useSession {
 			s.lifecycle.retire()
@@ -226,7 +209,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	if sess != nil {
-		sess.shut(s.kill)
+		sess.shut(s.group.kill)
 	}
 	for {
 		select {
@@ -317,15 +300,10 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 		return nil, f
 	}
 	if sess.asked.outside != nil {
-		s.run(func() { sess.asked.askOutside(ctx, sess.ended) })
+		s.group.running.Go(func() { sess.asked.askOutside(ctx, sess.ended) })
 	}
 	if listens := sess.hasToListen(); listens || s.listensForRequests(sess) {
 		// Before listing: what changes in between is told.
-		sess.watch.lapsed = func() {
-			for _, uri := range sess.subscribed.all() {
-				s.notifications.putUpdate(uri)
-			}
-		}
 		listening, stop := context.WithCancel(ctx)
 		var standing sync.WaitGroup
 		shut := sess.shut
@@ -348,14 +326,14 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	if s.use == useSession {
 		return s.listFor(ctx, sess)
 	}
-	got, f := s.lister.listAll(ctx, sess)
+	got, f := s.listAll(ctx, sess)
 	if f != nil {
-		if sess.isOver() {
+		if wait.IsClosed(sess.ended) {
 			over := *sess.reason
 			over.What += " (before it had listed its tools)"
 			f = &over
 		}
-		sess.shut(s.kill)
+		sess.shut(s.group.kill)
 		return nil, f
 	}
 	s.catalog.publish(sess, got)
@@ -417,9 +395,9 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 		switch {
 		case !sess.offers(k):
 		case s.use != useSession:
-			tending.Go(func() { s.lister.keepListed(ctx, sess, k) })
+			tending.Go(func() { s.keepListed(ctx, sess, k) })
 		default: // what one session's server adds for it is no change of what all are offered
-			tending.Go(func() { s.lister.keepTold(ctx, sess, k) })
+			tending.Go(func() { s.keepTold(ctx, sess, k) })
 		}
 	}
 	if can := sess.abilities(); s.use != useListing && (can.Subscribe || can.Logging && sess.hop == nil) {
@@ -431,21 +409,19 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
-	c := newLaneCall(s.nextID(), tool.MethodPing, sess.hop.ListParams(nil))
+	c := newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodPing}, sess.hop.ListParams(nil))
 	if !sess.oneStream && sess.hop != nil { // which has no ping
-		c.method = tool.MethodDiscover
+		c.Method = tool.MethodDiscover
 	}
-	end := s.asks(limited, c.method)
 	a := sess.await(limited, c)
 	err := a.err
 	if rpc := (*tool.RPCError)(nil); errors.As(err, &rpc) {
 		err = nil // it has answered: not every server knows ping
-		if c.method == tool.MethodDiscover && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound ||
+		if c.Method == tool.MethodDiscover && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound ||
 			rpc.Code == tool.CodeMethodNotFound) {
 			err = errors.New("the server does not speak protocol 2026-07-28 any more")
 		}
 	}
-	end(err)
 	select {
 	case <-sess.suspect: // its own doing
 	default:

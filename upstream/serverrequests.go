@@ -33,6 +33,8 @@ const (
 var (
 	errNotOffered = tool.RPCError{Code: tool.CodeMethodNotFound,
 		Message: "method not found: the client did not offer this capability on this connection"}
+	errUnknown = tool.RPCError{Code: tool.CodeMethodNotFound,
+		Message: "method not found: the client did not offer this capability"}
 	errUnasked = tool.RPCError{Code: tool.CodeMethodNotFound,
 		Message: "method not found: the client behind this call cannot be asked"}
 	errNoStream = tool.RPCError{Code: tool.CodeInvalidRequest,
@@ -114,13 +116,13 @@ func (d *serverRequests) begin(c *pendingRequest) (wait time.Duration) {
 			c.hold(1)
 		}
 	}
-	if c.ask == nil && !first {
+	if c.Ask == nil && !first {
 		return wait // others of the client's calls may be of a kind that it can be asked in
 	}
 	early := d.early
 	d.early = nil
 	for _, q := range early {
-		if c.ask == nil {
+		if c.Ask == nil {
 			d.refuse(q, errUnasked)
 			continue
 		}
@@ -182,26 +184,29 @@ func (d *serverRequests) putBack(q *serverRequest) {
 }
 
 // receive takes a request of the server that came on the stream of call, or on a stream that
-// is no call's; then call is nil. It reports whether the request is a question. The message is well-formed.
-func (d *serverRequests) receive(e jsonrpc.Message, call *pendingRequest) bool {
-	method := e.Method
-	if !tool.IsServerRequest(method) {
-		return false
+// is no call's; then call is nil. The message is well-formed.
+func (d *serverRequests) receive(e jsonrpc.Message, call *pendingRequest) {
+	if e.Method == tool.MethodPing {
+		d.reply(append(jsonrpc.ResponseStart(e.ID), `{}}`...))
+		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if why := d.take(e, method, call); why != nil {
+	why := &errUnknown
+	if tool.IsServerRequest(e.Method) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		why = d.take(e, call)
+	}
+	if why != nil {
 		d.reply(jsonrpc.ErrorText(e.ID, why))
 	}
-	return true
 }
 
 // take opens a question, or says why it is refused. d.mu is held.
-func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingRequest) (why *tool.RPCError) {
+func (d *serverRequests) take(e jsonrpc.Message, call *pendingRequest) (why *tool.RPCError) {
 	if d.rule == refuseAll {
 		return &errNotOffered
 	}
-	own, roots := d.rule == callOfClient, method == tool.MethodRoots
+	own, roots := d.rule == callOfClient, e.Method == tool.MethodRoots
 	if call == nil && own {
 		call = d.latest()
 	}
@@ -227,7 +232,7 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 		return &errUnasked // latest would have found it otherwise
 	case call == nil:
 		return &errNoCall
-	case call.ask == nil:
+	case call.Ask == nil:
 		return &errUnasked
 	case call != d.outside && !slices.Contains(d.calls, call):
 		return &errCallOver
@@ -244,7 +249,7 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 	}
 	d.number++
 	q := &serverRequest{id: e.ID,
-		question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}
+		question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: e.Method, Params: params}}
 	d.open[idKey(e.ID)] = q
 	if early || own && roots { // it is about the client and not about the call that is in flight
 		q.early = 1
@@ -275,10 +280,10 @@ func (d *serverRequests) sole() (latest *pendingRequest, several bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.calls {
-		if c.notify == nil || c.until != nil || c.isDone() {
+		if c.Notify == nil || c.until != nil || c.isDone() {
 			continue
 		}
-		if latest != nil && latest.session.Key != c.session.Key {
+		if latest != nil && latest.Session.Key != c.Session.Key {
 			return nil, true
 		}
 		latest = c
@@ -293,7 +298,7 @@ func (d *serverRequests) latest() *pendingRequest {
 		return nil
 	}
 	for i := len(d.calls) - 1; i >= 0; i-- {
-		if c := d.calls[i]; c.ask != nil && !c.isDone() {
+		if c := d.calls[i]; c.Ask != nil && !c.isDone() {
 			return c
 		}
 	}
@@ -304,7 +309,7 @@ func (d *serverRequests) latest() *pendingRequest {
 // caller's clients do. d.mu is held.
 func (d *serverRequests) several() bool {
 	return d.rule == callOfClient && len(d.calls) > 1 && slices.ContainsFunc(d.calls, func(c *pendingRequest) bool {
-		return c.session.Ended == nil || c.session.Key != d.calls[0].session.Key
+		return c.Session.Ended == nil || c.Session.Key != d.calls[0].Session.Key
 	})
 }
 
@@ -358,7 +363,7 @@ func (d *serverRequests) put(ctx context.Context, q *serverRequest, ahead <-chan
 	}
 	question := q.question // a copy: where the call ends meanwhile, q's is put to the next one
 	question.Sent = sent
-	answers, err := q.call.ask(asking, []tool.Question{question})
+	answers, err := q.call.Ask(asking, []tool.Question{question})
 	body := jsonrpc.ErrorText(q.id, &errNoAnswer)
 	switch {
 	case err == nil && len(answers) == 1:
@@ -367,7 +372,7 @@ func (d *serverRequests) put(ctx context.Context, q *serverRequest, ahead <-chan
 		return // end answers: the server is to know first that its call is canceled, or it may answer that
 	}
 	if d.isolation != nil && err == nil && answers[0].Err == nil {
-		d.isolation.keep(clientSession{who: q.call.session})
+		d.isolation.keep(clientSession{who: q.call.Session})
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -380,19 +385,13 @@ func (d *serverRequests) put(ctx context.Context, q *serverRequest, ahead <-chan
 }
 
 // canceled ends the question that a notifications/cancelled of the server names, if it is one. Nobody is answered then.
-func (d *serverRequests) canceled(e jsonrpc.Message) bool {
-	id, ok := rawjson.Get(e.Params, "requestId")
-	if !ok {
-		return false
-	}
+func (d *serverRequests) canceled(e jsonrpc.Message) {
+	id, _ := rawjson.Get(e.Params, "requestId")
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	q := d.open[idKey(id)]
-	if q == nil {
-		return false
+	if q := d.open[idKey(id)]; q != nil {
+		d.close(q)
 	}
-	d.close(q)
-	return true
 }
 
 // refuse ends q with an error. d.mu is held.

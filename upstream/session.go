@@ -2,7 +2,7 @@ package upstream
 
 import (
 	"cmp"
-	"encoding/json"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,7 +72,7 @@ func newSession(q *notifications, stopping <-chan struct{}) *session {
 	s := &session{entry: q.entry, notifications: q, stopping: stopping,
 		noisy: rate.NewLimiter(rate.Every(10*time.Second), 3), taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1),
 		silent: make(chan struct{}, 1), ended: make(chan struct{}), subscribed: newSubscriptionState()}
-	s.watch = newWatch(s.missed)
+	s.watch = newWatch(s)
 	for k := range lists.Kinds {
 		s.changed[k] = make(chan struct{}, 1)
 	}
@@ -89,36 +89,28 @@ func (s *session) receive(e jsonrpc.Message, room *budget.Room, on *pendingReque
 		s.notified(e, on)
 	case e.Kind == jsonrpc.Request && e.NotUTF8 > 0:
 		s.drop("a request that is not UTF-8", e.Text)
-		if body := notUTF8Error(e); body != nil {
-			s.asked.reply(body)
+		if rawjson.NotUTF8(e.ID) < 0 {
+			s.asked.reply(jsonrpc.ErrorText(e.ID, &tool.RPCError{Code: tool.CodeParseError,
+				Message: fmt.Sprintf("parse error: the message is not UTF-8 (byte %d of it)", e.NotUTF8-1)}))
 		}
 	case e.Kind == jsonrpc.Request && !e.Valid, !jsonrpc.IsID(e.ID) && !rawjson.IsNull(e.ID):
 		s.drop("a malformed message", e.Text)
 	case e.Kind == jsonrpc.Request:
-		if !s.asked.receive(e, on) {
-			s.asked.reply(replyBody(e))
-		}
+		s.asked.receive(e, on)
 	default:
-		call := s.answered(e.ID)
+		call := s.open.find(e.ID)
 		if rawjson.IsNull(e.ID) && s.oneStream {
 			if call = s.open.sole(); call == nil {
 				s.drop("an error that names no request", e.Text)
 			}
 		}
 		if call != nil {
-			call.finish(call.answerOf(e).in(room))
-			room = nil
+			a := call.answerOf(e)
+			a.room, room = room, nil
+			call.finish(a)
 			s.forget(call)
 		}
 	}
-}
-
-// answered returns the request under way that an id of the server's names; nil if there is none.
-func (s *session) answered(raw json.RawMessage) *pendingRequest {
-	if id, ours := idOf(raw); ours {
-		return s.open.find(id)
-	}
-	return nil
 }
 
 // notified handles a notification.
@@ -132,7 +124,7 @@ func (s *session) notified(e jsonrpc.Message, on *pendingRequest) {
 		return
 	case e.Method == tool.NoteProgress:
 		token, _ := rawjson.Get(e.Params, "progressToken")
-		if call := s.answered(token); call != nil {
+		if call := s.open.find(token); call != nil {
 			call.report(e.Params, s.redact)
 			return
 		} // otherwise perhaps of a call that has become a task
@@ -160,7 +152,7 @@ func (s *session) listener(e jsonrpc.Message) *pendingRequest {
 		return nil
 	}
 	about, _ := rawjson.Get(meta, hop.SubscriptionKey)
-	if call := s.answered(about); call != nil && call.until != nil {
+	if call := s.open.find(about); call != nil && call.until != nil {
 		return call
 	}
 	return nil
@@ -199,9 +191,6 @@ func (s *session) end(why *fault.Fault) {
 	})
 }
 
-// isOver reports whether the session has ended.
-func (s *session) isOver() bool { return wait.IsClosed(s.ended) }
-
 func (s *session) listChanged(k lists.Kind) { wait.Signal(s.changed[k]) }
 
 // missed notes that the server may have told of changes while nobody listened.
@@ -211,7 +200,12 @@ func (s *session) missed() {
 	}
 }
 
-func (s *session) suspected() { wait.Signal(s.suspect) }
+// lapsed notes that updates of resources may have been told while nobody listened.
+func (s *session) lapsed() {
+	for _, uri := range s.subscribed.all() {
+		s.notifications.putUpdate(uri)
+	}
+}
 
 // offers reports whether the server says that it has something of kind k.
 func (s *session) offers(k lists.Kind) bool {

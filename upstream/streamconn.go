@@ -32,7 +32,7 @@ type streamConn struct {
 	mu     sync.Mutex
 	pieces []byte      // of a message that is spread over several lines
 	depth  int         // of pieces: how many objects and arrays are open at its end
-	breaks *time.Timer // runs breakPieces
+	breaks *time.Timer // runs breakPieces; stopped where no piece waits for its rest
 }
 
 // A message that is spread over several lines may have so many bytes, and so long a pause before its next line.
@@ -46,6 +46,7 @@ func newStreamConn(sess *session, w transport.Wire) *streamConn {
 	c := &streamConn{sess: sess, wire: w, closing: make(chan struct{}), ended: make(chan struct{})}
 	sess.lane, sess.oneStream, sess.asked = c, true, newServerRequests(c.respond)
 	c.breaks = time.AfterFunc(time.Hour, c.breakPieces)
+	c.breaks.Stop()
 	go c.readAll()
 	return c
 }
@@ -79,40 +80,36 @@ func (c *streamConn) readAll() {
 	defer c.breakPieces()
 	defer c.breaks.Stop()
 	for {
-		got, err := c.wire.Read()
-		if err == nil {
-			c.canceled.Store(0)
+		got, err := c.wire.Next()
+		if err != nil {
+			var large *jsonrpc.TooLarge
+			if !errors.As(err, &large) {
+				c.shut(err)
+				return
+			}
+			c.sess.dropOversize(large, c.sess.open.find(large.ResponseID()))
+			continue
+		}
+		c.canceled.Store(0)
+		if len(got.Text) == 0 || got.Text[0] != '[' {
 			c.receive(got)
 			continue
 		}
-		var large *jsonrpc.TooLarge
-		if !errors.As(err, &large) {
-			c.shut(err)
-			return
-		}
-		c.sess.dropOversize(large, c.sess.answered(large.ResponseID()))
-	}
-}
-
-// receive hands one message, or each message of a batch, to whom it is for.
-func (c *streamConn) receive(got jsonrpc.Received) {
-	if len(got.Text) > 0 && got.Text[0] == '[' {
-		err := rawjson.Elements(got.Text, func(one []byte) bool {
-			c.receiveOne(jsonrpc.Received{Text: one}) // several share the room: none of them can free it
+		err = rawjson.Elements(got.Text, func(one []byte) bool { // of a batch
+			c.receive(jsonrpc.Received{Text: one}) // several share the room: none of them can free it
 			return true
 		})
 		if err != nil {
 			c.sess.drop("a line that is no JSON", got.Text)
 		}
-		return
 	}
-	c.receiveOne(got)
 }
 
-func (c *streamConn) receiveOne(got jsonrpc.Received) {
+// receive hands one message to the call that it is for, or to the session.
+func (c *streamConn) receive(got jsonrpc.Received) {
 	raw := got.Text
 	e := jsonrpc.Read(raw)
-	if e.Kind != jsonrpc.None {
+	if e.Kind != jsonrpc.None && c.breaks.Stop() {
 		c.breakPieces()
 	}
 	if e.Kind == jsonrpc.None || !e.Valid && rawjson.SkipValue(raw, 0) < len(raw) && rawjson.SkipValue(raw, 0) > 0 {
@@ -129,7 +126,7 @@ func (c *streamConn) odd(line []byte) {
 	within := jsonrpc.Within(line)
 	for _, e := range within {
 		if e.Kind == jsonrpc.Notification || e.Kind == jsonrpc.Response {
-			c.receiveOne(jsonrpc.Received{Text: e.Text})
+			c.receive(jsonrpc.Received{Text: e.Text})
 		}
 	}
 	if len(within) > 0 {
@@ -153,7 +150,7 @@ func (c *streamConn) odd(line []byte) {
 	switch e := jsonrpc.Read(whole); {
 	case waits:
 	case e.Kind != jsonrpc.None:
-		c.receiveOne(jsonrpc.Received{Text: whole})
+		c.receive(jsonrpc.Received{Text: whole})
 	case whole == nil:
 		c.broken(line)
 	default:
@@ -193,7 +190,7 @@ func (c *streamConn) broken(text []byte) {
 	var call *pendingRequest
 	if found := brokenID.FindSubmatch(text); rawjson.Valid(text) {
 	} else if found != nil {
-		call = c.sess.answered(found[1])
+		call = c.sess.open.find(found[1])
 	} else if bytes.HasPrefix(text, []byte(`{"result":`)) || bytes.HasPrefix(text, []byte(`{"jsonrpc":"2.0","result":`)) {
 		call = c.sess.open.sole()
 	}
@@ -223,9 +220,7 @@ func (c *streamConn) send(_ context.Context, call *pendingRequest) {
 	data, err := rawjson.Line(call.body())
 	call.params = nil // they may be large, and are not sent again
 	if err == nil {
-		if !call.isGreeting() {
-			call.needs = c.needs
-		}
+		call.needs = c.needs
 		err = c.wire.Post(transport.Outgoing{Data: data, Call: call})
 	}
 	if err != nil {

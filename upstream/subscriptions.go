@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // levelWithin bounds the wait for a server to take the log level.
@@ -28,9 +29,6 @@ type subscriptions struct {
 	missed map[string]bool    // resources that an earlier session reported on, and none since
 }
 
-// isNeeded reports whether clients have subscribed to resources of the server.
-func (s *subscriptions) isNeeded() bool { return len(s.clients.of(s.entry)) > 0 }
-
 // subscribe tells the server of sess to report on a resource, unless it does so already or nobody wants that any more.
 func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string, limits callLimits) response {
 	done := response{result: json.RawMessage("{}")}
@@ -43,7 +41,7 @@ func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string
 		return response{err: err}
 	}
 	defer state.unlock()
-	if state.has(uri) || !slices.Contains(s.clients.of(s.entry), uri) {
+	if state.has(uri) || !slices.Contains(s.group.subscriptions.of(s.entry), uri) {
 		return done
 	}
 	state.set(uri, true) // first: updates may come before the answer
@@ -51,7 +49,7 @@ func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string
 	if sess.hop != nil {
 		a.err = s.renew(ctx, sess, []string{uri}, limits)
 	} else {
-		a = sess.wait(ctx, newLaneCall(s.nextID(), tool.MethodSubscribe, uriParams(uri)), limits)
+		a = sess.wait(ctx, newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodSubscribe}, uriParams(uri)), &limits)
 	}
 	if a.err == nil {
 		return done
@@ -70,7 +68,7 @@ func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri stri
 		return response{err: err}
 	}
 	defer state.unlock()
-	if !state.has(uri) || slices.Contains(s.clients.of(s.entry), uri) {
+	if !state.has(uri) || slices.Contains(s.group.subscriptions.of(s.entry), uri) {
 		return response{}
 	}
 	state.set(uri, false)
@@ -78,7 +76,8 @@ func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri stri
 		sess.watch.ask(state.all())
 		return response{}
 	}
-	return sess.wait(ctx, newLaneCall(s.nextID(), tool.MethodUnsubscribe, uriParams(uri)), limits)
+	c := newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodUnsubscribe}, uriParams(uri))
+	return sess.wait(ctx, c, &limits)
 }
 
 // renew asks for all resources of the state, and returns an error unless the server agrees to report on uris.
@@ -113,7 +112,7 @@ func (s *subscriptions) keep(ctx context.Context, sess *session) {
 // resubscribe tells a new session of all subscriptions that there are. What an earlier session
 // reported on may have changed while there was none: that is told then as if the server had.
 func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
-	uris := s.clients.of(s.entry)
+	uris := s.group.subscriptions.of(s.entry)
 	missed := make(map[string]bool)
 	for _, uri := range uris {
 		missed[uri] = s.missed[uri] || s.latest != nil && s.latest.has(uri)
@@ -135,7 +134,7 @@ func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
 		return
 	}
 	for _, uri := range uris {
-		if a := s.subscribe(ctx, sess, uri, limits); a.err != nil && ctx.Err() == nil && !sess.isOver() {
+		if a := s.subscribe(ctx, sess, uri, limits); a.err != nil && ctx.Err() == nil && !wait.IsClosed(sess.ended) {
 			s.log.Warn("a subscription could not be renewed: changes of that resource are not told",
 				"error", s.redact.Text(a.err.Error()))
 		}
@@ -178,7 +177,7 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	state := sess.subscribed
 	state.leveling.Lock()
 	defer state.leveling.Unlock()
-	level := s.clients.logLevel()
+	level := s.group.subscriptions.logLevel()
 	if level == "" && state.level != "" {
 		level = quietLevel
 	}
@@ -189,10 +188,9 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	limited, cancel := context.WithTimeout(ctx, levelWithin)
 	defer cancel()
 	params := append(append([]byte(`{"level":`), rawjson.Quote(level)...), '}')
-	c := newLaneCall(s.nextID(), tool.MethodSetLevel, params)
-	end := s.asks(limited, c.method)
+	c := newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodSetLevel}, params)
 	a := sess.await(limited, c)
-	if end(a.err); a.err != nil && ctx.Err() == nil {
+	if a.err != nil && ctx.Err() == nil {
 		s.log.Warn("the server's log level could not be set", "level", level, "error", s.redact.Text(a.err.Error()))
 	}
 }

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -53,52 +52,42 @@ func (l *taskTokens) has(token int64) bool {
 	return l.known[token]
 }
 
-// asTask returns the params of a request with what they say of tasks: "task" is of 2025-11-25, and
-// means nothing from clients of other revisions. asks says that the server may make a task of the
-// call. The error says that the tool cannot be called by such a client.
-func (s *server) asTask(x *clientRequest, sess *session) (params json.RawMessage, asks bool, err error) {
-	params = x.Params
-	if x.call == nil || sess.hop != nil {
-		return params, false, nil
-	}
-	_, asks = hop.Ability(params, "task")
-	if x.Hop.Revision == hop.NewestWithSession {
-		return params, asks, nil // the server says itself what is missing
+// asTask removes from the params of a call to a server up to 2025-11-25 what they must not say of tasks: "task" is of
+// 2025-11-25, and means nothing from clients of other revisions. asks says that the server may make a task of the call.
+// The error says that the tool cannot be called by such a client.
+func (s *server) asTask(call *tool.Execution, sess *session) (asks bool, err error) {
+	_, asks = hop.Ability(call.Params, "task")
+	if call.Hop.Revision == hop.NewestWithSession {
+		return asks, nil // the server says itself what is missing
 	}
 	if !sess.callsTasks {
-		return params, false, nil // "regardless of the execution.taskSupport value"
+		return false, nil // "regardless of the execution.taskSupport value"
 	}
 	if asks {
-		if params, _, err = rawjson.Delete(params, "task"); err != nil {
-			return params, false, err
+		if call.Params, _, err = rawjson.Delete(call.Params, "task"); err != nil {
+			return false, err
 		}
 	}
-	execution, _ := rawjson.Get(x.call.Tool.Declaration, "execution")
+	execution, _ := rawjson.Get(call.Tool.Declaration, "execution")
 	if rawjson.Text(execution, "taskSupport") == "required" {
-		return params, false, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "task_required", Message: fmt.Sprintf(
+		return false, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "task_required", Message: fmt.Sprintf(
 			"%q of server %q runs as a task only, and tasks of that server are of protocol 2025-11-25, which this "+
 				"client does "+
-				"not speak: call it from a client that does", x.name, s.cfg.ID)}
+				"not speak: call it from a client that does", call.Tool.Native, s.cfg.ID)}
 	}
-	return params, false, nil
+	return false, nil
 }
 
-// withTask notes in the reply to x which task the server has made of it. asked says that the client
-// asked for one, as on 2025-11-25.
-func (s *server) withTask(x *clientRequest, asked bool) error {
-	reply := &x.reply
-	modern := reply.Mapping.ProtocolVersion >= hop.Modern
-	if x.call == nil || reply.Result == nil || !modern && !asked {
-		return nil
-	}
+// withTask notes in the reply to a call which task the server has made of it: one that the client asked for, up to
+// 2025-11-25, or a reply of that kind.
+func (s *server) withTask(x *clientRequest) error {
+	reply, modern := &x.reply, x.kind == "task"
 	at := reply.Result
 	if !modern {
 		var has bool
 		if at, has = hop.Ability(reply.Result, "task"); !has {
 			return nil
 		}
-	} else if resultType(reply) != "task" {
-		return nil
 	}
 	id := rawjson.Text(at, "taskId")
 	switch {
@@ -113,7 +102,7 @@ func (s *server) withTask(x *clientRequest, asked bool) error {
 			Message: fmt.Sprintf(
 				"server %q made a task of %q, and this client did not say that it can follow one: it may have "+
 					"taken effect. "+
-					"Report this to whoever maintains the server", s.cfg.ID, x.name)}
+					"Report this to whoever maintains the server", s.cfg.ID, x.Name)}
 	}
 	reply.Task = id
 	return nil

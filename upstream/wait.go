@@ -7,16 +7,20 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// await sends a call that has no consumer of progress, and waits for its answer. When ctx ends
-// first, the call is cancelled and the answer is ctx's error.
-func (s *session) await(ctx context.Context, c *pendingRequest) response {
+// await sends a request of the hub's own, and waits for its answer. When ctx ends first, the request is cancelled and
+// the answer is ctx's error.
+func (s *session) await(ctx context.Context, c *pendingRequest) (a response) {
+	if s.group.observe != nil {
+		end := s.group.observe(ctx, s.cfg.ID, c.Method)
+		defer func() { end(a.err) }()
+	}
 	s.lane.send(ctx, c)
 	for {
 		select {
 		case <-c.ready:
 			if done := c.take().done; done != nil {
 				done.room.Free() // what the hub asks for itself holds none
-				return *done
+				return s.passable(*done)
 			}
 		case <-ctx.Done():
 			s.withdraw(ctx, c, "timeout")
@@ -34,8 +38,10 @@ const (
 
 // wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, the
 // hub stops, or c must end. Meanwhile it puts what the server asks to the client.
-func (s *session) wait(ctx context.Context, c *pendingRequest, limits callLimits) response {
-	limits.start()
+func (s *session) wait(ctx context.Context, c *pendingRequest, limits *callLimits) response {
+	if limits.began.IsZero() {
+		limits.began = time.Now()
+	}
 	wasHeld := false
 	var goes <-chan time.Time // when c is sent; nil once it was
 	if wait := s.asked.begin(c); wait > 0 {
@@ -79,7 +85,7 @@ func (s *session) wait(ctx context.Context, c *pendingRequest, limits callLimits
 			}
 			at := time.Now()
 			finished := s.withdrawAndSettle(ctx, c, "timeout")
-			return response{err: s.late(c, limits, at, finished), silent: !finished &&
+			return response{err: s.late(c, *limits, at, finished), silent: !finished &&
 				time.Since(limits.began) < limits.most}
 		case <-ctx.Done():
 			return response{err: ended(ctx, c, s.withdrawAndSettle(ctx, c, reasonOf(ctx)))}

@@ -21,11 +21,8 @@ import (
 // watch records what the standing subscriptions/listen of a session asks for, on 2026-07-28, and
 // what the server agreed to.
 type watch struct {
+	session *session          // told what may have been missed
 	changes [lists.Kinds]bool // which list_changed are asked for; set before listening
-	missed  func()            // told when changes may have been announced while nobody listened
-	// told when updates of resources may have been, once they are listened to again; set before
-	// listening
-	lapsed func()
 
 	renew chan struct{} // has room for one: asks for something else than before
 
@@ -42,8 +39,8 @@ type watch struct {
 	renewed bool            // one was ended for another, or was not there in time, and none was taken since
 }
 
-func newWatch(missed func()) *watch {
-	return &watch{missed: missed, renew: make(chan struct{}, 1), moved: make(chan struct{}), version: 1}
+func newWatch(s *session) *watch {
+	return &watch{session: s, renew: make(chan struct{}, 1), moved: make(chan struct{}), version: 1}
 }
 
 // stands waits until the server has answered the first request to listen, but not for long. What
@@ -67,10 +64,10 @@ func (w *watch) standsAgain() {
 	w.renewed, w.broken = false, false
 	w.mu.Unlock()
 	if renewed || broken {
-		w.missed()
+		w.session.missed()
 	}
 	if broken {
-		w.lapsed()
+		w.session.lapsed()
 	}
 }
 
@@ -141,7 +138,7 @@ func (w *watch) begin(h *hop.Hop, id int64) (params []byte, version int) {
 	return append(append(out, h.Members(tool.Hop{})...), `}}`...), w.version
 }
 
-// acknowledge takes notifications/subscriptions/acknowledged.
+// acknowledge takes notifications/subscriptions/acknowledged: what the server says that it agreed to.
 func (w *watch) acknowledge(e jsonrpc.Message) {
 	meta, _ := rawjson.Get(e.Params, "_meta")
 	about, _ := rawjson.Get(meta, hop.SubscriptionKey)
@@ -149,14 +146,9 @@ func (w *watch) acknowledge(e jsonrpc.Message) {
 	w.mu.Lock()
 	ours, version := ours && id == w.stream, w.asked
 	w.mu.Unlock()
-	if ours {
-		w.acknowledged(version, e)
-		w.standsAgain()
+	if !ours {
+		return
 	}
-}
-
-// acknowledged takes what the server says that it agreed to.
-func (w *watch) acknowledged(version int, e jsonrpc.Message) {
 	filter, _ := rawjson.Get(e.Params, "notifications")
 	list, _ := rawjson.Get(filter, "resourceSubscriptions")
 	agreed := make(map[string]bool)
@@ -167,6 +159,7 @@ func (w *watch) acknowledged(version int, e jsonrpc.Message) {
 		return true
 	})
 	w.answered(version, agreed, nil)
+	w.standsAgain()
 }
 
 // answered settles a version.
@@ -220,13 +213,13 @@ const listenPatience = 5 * time.Second
 
 // subscribe sends the subscriptions/listen that asks for what is wanted now; nil for nothing.
 func (s *session) subscribe(ctx context.Context) (call *pendingRequest, version int) {
-	id := s.nextID()
+	id := s.ids.Add(1)
 	params, version := s.watch.begin(s.hop, id)
 	if params == nil {
 		s.watch.answered(version, nil, nil)
 		return nil, version
 	}
-	call = newLaneCall(id, tool.MethodListen, params)
+	call = newLaneCall(id, &tool.Request{Method: tool.MethodListen}, params)
 	s.lane.send(ctx, call)
 	return call, version
 }

@@ -27,7 +27,9 @@ func (s *session) withdrawAndSettle(ctx context.Context, c *pendingRequest, reas
 
 // forget drops a request that nobody waits for any more.
 func (s *session) forget(c *pendingRequest) {
-	s.open.remove(c.id)
+	s.open.mu.Lock()
+	delete(s.open.calls, c.id)
+	s.open.mu.Unlock()
 	if c.abort != nil {
 		c.abort()
 	}
@@ -82,7 +84,7 @@ func (e *entry) late(c *pendingRequest, limits callLimits, at time.Time, finishe
 	case finished:
 		effect, unknown = "finished all the same, too late: its effect is there", false
 	}
-	f := e.timedOut(cmp.Or(c.name, c.method), effect, unknown, limits)
+	f := e.timedOut(cmp.Or(c.Name, c.Method), effect, unknown, limits)
 	f.Ended, f.Cancel = finished, &tool.Cancellation{By: tool.CanceledByTimeout, At: at}
 	return f
 }

@@ -26,7 +26,7 @@ func TestSettle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				call := newLaneCall(1, tool.MethodToolsCall, nil)
+				call := newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, nil)
 				time.AfterFunc(c.after, func() { call.finish(c.answer) })
 				began := time.Now()
 				finished := settle(call)

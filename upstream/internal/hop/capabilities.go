@@ -72,45 +72,41 @@ func carried(h tool.Hop, asks bool) tool.Hop {
 	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
 		return h
 	}
-	if h.Revision < Modern {
-		raw = withoutTasks(raw)
-	}
+	var roots, extensions []byte
 	kept, _, err := rawjson.DeleteFunc(raw, func(m rawjson.Member) bool {
 		switch m.Name() {
 		case "tasks": // of 2025-11-25: the client's own tasks, which the hub does not offer
 			return true
-		case "sampling", "elicitation", "roots":
+		case "sampling", "elicitation":
 			return !asks
+		case "roots":
+			roots = m.Value
+			return !asks
+		case "extensions":
+			extensions = m.Value
 		}
 		return false
 	})
-	if err != nil {
-		return h
+	if err == nil && asks && roots != nil {
+		kept, err = without(kept, "roots", roots, "listChanged")
 	}
-	if roots, ok := Ability(kept, "roots"); ok {
-		if still, changes, err := rawjson.Delete(roots, "listChanged"); err == nil && changes {
-			if kept, err = rawjson.Set(kept, "roots", still); err != nil {
-				return h
-			}
-		}
+	if err == nil && h.Revision < Modern && extensions != nil { // which had tasks of another kind
+		kept, err = without(kept, "extensions", extensions, tool.TaskExtension)
 	}
-	h.ClientCapabilities = kept
+	if err == nil {
+		h.ClientCapabilities = kept
+	}
 	return h
 }
 
-// withoutTasks removes the extension for tasks of 2026-07-28 from the capabilities of a client of an older revision.
-func withoutTasks(capabilities json.RawMessage) json.RawMessage {
-	extensions, ok := Ability(capabilities, "extensions")
-	if !ok {
-		return capabilities
+// without returns object, whose member of that name has value, without a part of that; the same where there is none.
+func without(object []byte, name string, value []byte, part string) ([]byte, error) {
+	if !rawjson.IsObject(value) {
+		return object, nil
 	}
-	kept, some, err := rawjson.Delete(extensions, tool.TaskExtension)
+	rest, some, err := rawjson.Delete(value, part)
 	if err != nil || !some {
-		return capabilities
+		return object, err
 	}
-	out, err := rawjson.Set(capabilities, "extensions", kept)
-	if err != nil {
-		return capabilities
-	}
-	return out
+	return rawjson.Set(object, name, rest)
 }

@@ -35,7 +35,7 @@ const (
 // servers of older revisions, which learn that once, in initialize.
 type Hop struct {
 	Version string // of the protocol
-	Client  string // version of the hub
+	Client  []byte // name and version of the hub: see ClientInfo
 }
 
 // ClientInfo returns the name and the version under which the hub makes itself known to servers.
@@ -51,7 +51,7 @@ func (h *Hop) Members(client tool.Hop) []byte {
 
 func (h *Hop) appendMembers(b []byte, client tool.Hop) []byte {
 	b = rawjson.AppendQuote(append(b, `"`+metaVersion+`":`...), h.Version)
-	b = append(append(b, `,"`+metaClientInfo+`":`...), ClientInfo(h.Client)...)
+	b = append(append(b, `,"`+metaClientInfo+`":`...), h.Client...)
 	b = append(b, `,"`+metaCapabilities+`":`...)
 	if rawjson.IsNull(client.ClientCapabilities) {
 		b = append(b, `{}`...)

@@ -129,21 +129,18 @@ func (s Server) WithDefaults() Server {
 		s.MaxSessions = OrDefault(s.MaxSessions, defaultMaxPeople)
 	}
 	s.MaxSessions = OrDefault(s.MaxSessions, defaultMaxSessions)
-	s.Timeouts = s.Timeouts.withDefaults()
+	s.Timeouts.Connect = OrDefault(s.Timeouts.Connect, defaultConnect)
+	s.Timeouts.List = OrDefault(s.Timeouts.List, defaultList)
+	s.Timeouts.Call = OrDefault(s.Timeouts.Call, defaultCall)
+	s.Timeouts.CallMax = s.CallTimeout()
 	s.Limits = s.Limits.withDefaults(s.Transport)
 	return s
 }
 
-func (t Timeouts) withDefaults() Timeouts {
-	t.Connect = OrDefault(t.Connect, defaultConnect)
-	t.List = OrDefault(t.List, defaultList)
-	t.Call = OrDefault(t.Call, defaultCall)
-	t.CallMax = max(OrDefault(t.CallMax, defaultCallMax), t.Call)
-	return t
-}
-
 // CallTimeout returns how long a call may take in all.
-func (s Server) CallTimeout() time.Duration { return s.Timeouts.withDefaults().CallMax }
+func (s Server) CallTimeout() time.Duration {
+	return max(OrDefault(s.Timeouts.CallMax, defaultCallMax), OrDefault(s.Timeouts.Call, defaultCall))
+}
 
 // OrDefault returns v, or def where v is not positive.
 func OrDefault[T int | time.Duration](v, def T) T {

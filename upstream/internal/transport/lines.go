@@ -23,9 +23,9 @@ var errQueueFull = errors.New("the server does not read its input")
 // Lines is the wire to a child process: one message a line. A goroutine writes them, so that a
 // child that does not read its input blocks only itself.
 type Lines struct {
-	in    io.WriteCloser // the child's stdin
-	out   io.ReadCloser  // the child's stdout
-	lines *jsonrpc.LineReader
+	*jsonrpc.LineReader                // of the child's stdout
+	in                  io.WriteCloser // the child's stdin
+	out                 io.ReadCloser  // the child's stdout
 
 	wake    chan struct{} // tells the goroutine of messages, and of the end
 	running sync.WaitGroup
@@ -45,19 +45,14 @@ const brokenAfter = 500 * time.Millisecond
 // NewLines returns the wire over a child's stdin and stdout. limit bounds each message, memory that of large ones.
 func NewLines(in io.WriteCloser, out io.ReadCloser, limit int, memory *budget.Share) *Lines {
 	w := &Lines{
-		in:    in,
-		out:   out,
-		lines: jsonrpc.NewLineReader(out, func() int { return limit }, memory),
-		wake:  make(chan struct{}, 1),
-
-		Broken: make(chan struct{}),
+		LineReader: jsonrpc.NewLineReader(out, func() int { return limit }, memory),
+		in:         in,
+		out:        out,
+		wake:       make(chan struct{}, 1),
+		Broken:     make(chan struct{}),
 	}
 	w.running.Go(w.writeAll)
 	return w
-}
-
-func (w *Lines) Read() (jsonrpc.Received, error) {
-	return w.lines.Next()
 }
 
 func (w *Lines) Post(m Outgoing) error {
@@ -75,19 +70,29 @@ func (w *Lines) Post(m Outgoing) error {
 	return nil
 }
 
-// writeAll writes what was posted, and closes the child's stdin once nothing more can be posted.
+// writeAll writes what was posted, unless nobody waits for it any more, and closes the child's stdin once nothing more
+// can be posted.
 func (w *Lines) writeAll() {
 	defer func() { _ = w.in.Close() }()
 	for {
 		m, ok, more := w.take()
 		switch {
-		case ok:
-			w.write(m)
-		case more:
-			<-w.wake
-		default:
+		case !ok && !more:
 			return
+		case !ok:
+			<-w.wake
+			continue
+		case m.Call != nil && !m.Call.Begin():
+			continue
 		}
+		n, err := w.in.Write(append(m.Data, '\n')) // usually there is room
+		if err != nil {
+			w.isBroken()
+			if n == 0 && m.Call != nil {
+				m.Call.TakeBack()
+			}
+		}
+		m.Finish(err)
 	}
 }
 
@@ -103,22 +108,6 @@ func (w *Lines) take() (m Outgoing, ok, more bool) {
 	w.waiting = slices.Delete(w.waiting, 0, 1)
 	w.bytes -= len(m.Data)
 	return m, true, true
-}
-
-// write writes a message, unless nobody waits for it any more, and reports how that went.
-func (w *Lines) write(m Outgoing) {
-	if !m.Start() {
-		m.Finish(nil)
-		return
-	}
-	n, err := w.in.Write(append(m.Data, '\n')) // usually there is room
-	if err != nil {
-		w.isBroken()
-	}
-	if err != nil && n == 0 && m.Call != nil {
-		m.Call.TakeBack()
-	}
-	m.Finish(err)
 }
 
 // isBroken notes that a write has failed: the child has closed its stdin or died. Usually its

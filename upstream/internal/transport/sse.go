@@ -91,7 +91,7 @@ func openSSE(life context.Context, server *HTTP, limit int) (*SSE, error) {
 	}
 }
 
-func (w *SSE) Read() (jsonrpc.Received, error) {
+func (w *SSE) Next() (jsonrpc.Received, error) {
 	for {
 		ev, err := w.events.Next()
 		if err != nil {
@@ -116,7 +116,7 @@ func (w *SSE) Post(m Outgoing) error {
 	}
 	w.posting.Go(func() {
 		defer func() { <-w.slots }()
-		if !m.Start() {
+		if m.Call != nil && !m.Call.Begin() {
 			return
 		}
 		err := w.deliver(m.Data)

@@ -10,10 +10,10 @@ import (
 
 // Wire moves whole messages to and from one server.
 type Wire interface {
-	// Read returns the next message, which the caller may keep or free. It is called from one
+	// Next returns the next message, which the caller may keep or free. It is called from one
 	// goroutine. A message that the wire had to skip is a *jsonrpc.TooLarge; any other error ends the
 	// connection.
-	Read() (jsonrpc.Received, error)
+	Next() (jsonrpc.Received, error)
 
 	// Post hands m over for sending and never blocks. An error means that m will not be sent.
 	Post(m Outgoing) error
@@ -21,7 +21,7 @@ type Wire interface {
 	// Close ends the sending, which tells the server to finish. It does not wait for that. Twice is harmless.
 	Close()
 
-	// Release unblocks Read, which then ends, and waits for what the wire started. It comes after Close.
+	// Release unblocks Next, which then ends, and waits for what the wire started. It comes after Close.
 	Release()
 }
 
@@ -41,9 +41,6 @@ type PendingCall interface {
 	TakeBack()      // not a byte of it has left after all
 	Fail(err error) // it could not be sent
 }
-
-// Start reports whether the message is still wanted, and marks its call as sent.
-func (m Outgoing) Start() bool { return m.Call == nil || m.Call.Begin() }
 
 // Finish reports how the sending went.
 func (m Outgoing) Finish(err error) {
