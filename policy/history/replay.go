@@ -82,7 +82,7 @@ func decide(ctx context.Context, g *gate.Gate, r policy.Request, unseen []*polic
 	if slices.ContainsFunc(unseen, func(m *policy.Matcher) bool { return m.Matches(policy.NewSubject(r)) }) {
 		return d, "a rule looks at _meta or the session, which records do not keep"
 	}
-	return g.Engine().Decide(ctx, r), ""
+	return g.Engine().Decide(r), ""
 }
 
 var beyond = regexp.MustCompile(`\b_meta\b|\bactor\s*\.\s*session\b`)
@@ -108,7 +108,7 @@ func strayed(ctx context.Context, c *Call, g *gate.Gate, tools Tools) string {
 		return ""
 	}
 	r, lost := c.request(ctx, g, tools)
-	if lost == "" && g.Engine().Decide(ctx, r).Behavior != c.Said.Behavior && len(looksBeyond(g.Engine())) == 0 {
+	if lost == "" && g.Engine().Decide(r).Behavior != c.Said.Behavior && len(looksBeyond(g.Engine())) == 0 {
 		return "the policy that decided about it decides otherwise now: the tool, or what the call is aimed at, " +
 			"has changed"
 	}

@@ -105,13 +105,13 @@ func TestCommands(t *testing.T) {
 	}
 	for _, c := range [][]string{{"", "nope"}, {"..", "lister"}, {"/", "lister"}, {"none", "lister"}, {"", ""}} {
 		r := p.request(t, c[0], c[1])
-		d := p.gate.Engine().Decide(t.Context(), r)
+		d := p.gate.Engine().Decide(r)
 		if d.Behavior != tool.Deny || gate.Command(&r) != nil {
 			t.Errorf("%q: %s %v", c, d.Behavior, d.Reason)
 		}
 	}
 	r := p.request(t, "", "lister")
-	d := p.gate.Engine().Decide(t.Context(), r)
+	d := p.gate.Engine().Decide(r)
 	if text := gate.Message(gate.Asked{Request: &r, Decision: &d}); !strings.Contains(text, "\nGets of the environment: HOME PATH\n") || strings.Contains(text, "server's own") {
 		t.Errorf("the question is\n%s", text)
 	}
@@ -142,22 +142,22 @@ func TestCommandsAndTheHubsSecrets(t *testing.T) {
 		{"lister", "sub/up/grants.yaml"}, {"lister", "--file=state/x"}, {"lister", "-fstate/x"}, {"lister", "-d", "@state/x"}, {"lister", "--data=@state/x"},
 		{"lister", "if=" + p.dir + "/state/x"}, {"lister", "file://" + p.dir + "/state/x"}, {"lister", "a", "b", "STATE/run"}, {"lister", "--", "state/x"},
 	} {
-		d := p.gate.Engine().Decide(t.Context(), p.request(t, "", argv...))
+		d := p.gate.Engine().Decide(p.request(t, "", argv...))
 		if d.Behavior != tool.Deny || d.BlockedPath == "" {
 			t.Errorf("%q: %s %v", argv, d.Behavior, d.Reason)
 		}
 	}
-	if d := p.gate.Engine().Decide(t.Context(), p.request(t, "state", "lister", "run/1.json")); d.Behavior != tool.Deny {
+	if d := p.gate.Engine().Decide(p.request(t, "state", "lister", "run/1.json")); d.Behavior != tool.Deny {
 		t.Errorf("in the directory itself: %s %v", d.Behavior, d.Reason)
 	}
 	for _, word := range []string{"statement", "sub/near/x", "-state", "a=b", "@", "-", "="} {
-		if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "lister", word)); d.Behavior != tool.Allow {
+		if d := p.gate.Engine().Decide(p.request(t, "", "lister", word)); d.Behavior != tool.Allow {
 			t.Errorf("%q: %s %v", word, d.Behavior, d.Reason)
 		}
 	}
 	// what cannot be told is asked about where it reads like something sensitive
 	for _, word := range []string{"/proc/self/root" + p.dir + "/state/x", "/proc/1/environ", "$X/.env"} {
-		if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "lister", word)); d.Behavior != tool.Ask {
+		if d := p.gate.Engine().Decide(p.request(t, "", "lister", word)); d.Behavior != tool.Ask {
 			t.Errorf("%q: %s %v", word, d.Behavior, d.Reason)
 		}
 	}
@@ -168,7 +168,7 @@ func TestCommandGrants(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	first := p.request(t, "", "lister", "-l")
-	if d := p.gate.Engine().Decide(t.Context(), first); d.Behavior != tool.Ask {
+	if d := p.gate.Engine().Decide(first); d.Behavior != tool.Ask {
 		t.Fatalf("%s %v", d.Behavior, d.Reason)
 	}
 	if _, err := p.gate.Engine().Settle(first, policy.Settlement{Choice: policy.AllowSession, By: "ann"}); err != nil {
@@ -191,7 +191,7 @@ func TestCommandGrants(t *testing.T) {
 		{"a link to a sensitive file", "", []string{"lister", "key"}, tool.Ask},
 		{"a directory of keys", "", []string{"lister", "sub/../.ssh/id"}, tool.Ask},
 	} {
-		if d := p.gate.Engine().Decide(t.Context(), p.request(t, c.cwd, c.argv...)); d.Behavior != c.want {
+		if d := p.gate.Engine().Decide(p.request(t, c.cwd, c.argv...)); d.Behavior != c.want {
 			t.Errorf("%s: %s %v", c.name, d.Behavior, d.Reason)
 		}
 	}
@@ -199,7 +199,7 @@ func TestCommandGrants(t *testing.T) {
 	if _, err := p.gate.Engine().Settle(p.request(t, "", "alias"), policy.Settlement{Choice: policy.AllowAlways, By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "bin/alias", "-x")); d.Behavior != tool.Allow {
+	if d := p.gate.Engine().Decide(p.request(t, "", "bin/alias", "-x")); d.Behavior != tool.Allow {
 		t.Errorf("%s %v", d.Behavior, d.Reason)
 	}
 	// a shell runs anything: only this very call is remembered
@@ -207,7 +207,7 @@ func TestCommandGrants(t *testing.T) {
 	if _, err := p.gate.Engine().Settle(shell, policy.Settlement{Choice: policy.AllowSession, By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "innocent", "-c", "y")); d.Behavior != tool.Ask {
+	if d := p.gate.Engine().Decide(p.request(t, "", "innocent", "-c", "y")); d.Behavior != tool.Ask {
 		t.Errorf("a shell was allowed for whatever it is given: %v", d.Reason)
 	}
 	// the file behind the name is another one by now
@@ -217,7 +217,7 @@ func TestCommandGrants(t *testing.T) {
 	if err := os.Symlink("other", filepath.Join(p.dir, "bin/lister")); err != nil {
 		t.Fatal(err)
 	}
-	if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "lister", "-l")); d.Behavior != tool.Ask {
+	if d := p.gate.Engine().Decide(p.request(t, "", "lister", "-l")); d.Behavior != tool.Ask {
 		t.Errorf("another program was allowed: %v", d.Reason)
 	}
 }

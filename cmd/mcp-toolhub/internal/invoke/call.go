@@ -93,7 +93,7 @@ func (p *Pipeline) concealed(inv *invocation) error {
 	g := p.opts.Settings.Gate()
 	inv.hidden = true
 	p.found(inv, t)
-	inv.record.Name(g.Engine().InForce())
+	inv.record.Name(g.Engine())
 	d := g.Engine().Hidden(by, policy.Request{Invocation: inv.id, Tool: t, Facts: inv.facts, Actor: inv.call.Actor,
 		Profile: inv.call.Surface.Profile})
 	inv.decided(&d)

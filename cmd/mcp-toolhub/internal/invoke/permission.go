@@ -45,8 +45,8 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 	if err != nil {
 		return err
 	}
-	inv.record.Name(g.Engine().InForce())
-	d := g.Engine().Decide(ctx, r)
+	inv.record.Name(g.Engine())
+	d := g.Engine().Decide(r)
 	if inv.hooks != nil {
 		d = inv.hooks.decide(d)
 	}
@@ -90,7 +90,7 @@ func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
 	if err != nil || slices.EqualFunc(was, r.Targets, sameTarget) {
 		return err
 	}
-	d := g.Engine().Decide(ctx, r)
+	d := g.Engine().Decide(r)
 	if allowed := d.Behavior == tool.Allow || d.Behavior == tool.Passthrough; allowed && inv.approved == nil &&
 		inv.hooks == nil {
 		inv.decided(&d)
