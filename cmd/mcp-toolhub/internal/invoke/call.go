@@ -93,8 +93,8 @@ func (p *Pipeline) concealed(inv *invocation) error {
 	g := p.opts.Settings.Gate()
 	inv.hidden = true
 	p.found(inv, t)
-	inv.record.Name(g.Engine())
-	d := g.Engine().Hidden(by, policy.Request{Invocation: inv.id, Tool: t, Facts: inv.facts, Actor: inv.call.Actor,
+	inv.record.Name(g.Engine)
+	d := g.Engine.Hidden(by, policy.Request{Invocation: inv.id, Tool: t, Facts: inv.facts, Actor: inv.call.Actor,
 		Profile: inv.call.Surface.Profile})
 	inv.decided(&d)
 	return denied(&d)
@@ -360,8 +360,8 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	defer x.close()
 	e := &tool.Execution{
 		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call,
-		Command: inv.permitted.command,
-		Aims:    inv.permitted.aims, Meta: meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface,
+		Command: inv.permitted.Command,
+		Aims:    inv.permitted.Aims, Meta: meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface,
 		Loaded:       c.Loaded,
 		InputByRetry: c.suspends(), Notify: c.Notify, Hears: c.Hears, Arrival: c.Arrival,
 		Ask: x.asker(), Progress: x.report, Record: x.record,

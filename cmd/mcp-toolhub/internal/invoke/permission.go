@@ -45,14 +45,14 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 	if err != nil {
 		return err
 	}
-	inv.record.Name(g.Engine())
-	d := g.Engine().Decide(r)
+	inv.record.Name(g.Engine)
+	d := g.Engine.Decide(r)
 	if inv.hooks != nil {
 		d = inv.hooks.decide(d)
 	}
 	if a := inv.approved; d.Behavior == tool.Ask && a != nil && a.binding == p.approver.binding(g, inv, &r) {
 		// nothing is remembered, so nothing can fail
-		d, _ = g.Engine().Settle(r, policy.Settlement{Choice: policy.AllowOnce, By: a.by})
+		d, _ = g.Engine.Settle(r, policy.Settlement{Choice: policy.AllowOnce, By: a.by})
 	}
 	if d.Behavior == tool.Ask {
 		if changed, err := p.beforeAsking(ctx, inv, &d); err != nil {
@@ -67,7 +67,7 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 	inv.decided(&d)
 	switch d.Behavior {
 	case tool.Allow, tool.Passthrough:
-		inv.permitted = permitted{aims(&r), gate.Command(&r), r.Targets}
+		inv.permitted = gate.PermittedBy(&r)
 		return nil
 	}
 	return denied(&d)
@@ -78,7 +78,7 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 // others by now, they are judged anew. Nobody is asked again, and an answer, or what a hook said,
 // was about the targets before.
 func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
-	was := inv.permitted.targets
+	was := inv.permitted.Targets
 	if !inv.waited || !slices.ContainsFunc(was, func(t target.Target) bool {
 		return t.Kind == target.Path &&
 			!t.Remote || t.Kind == target.Command
@@ -90,11 +90,11 @@ func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
 	if err != nil || slices.EqualFunc(was, r.Targets, sameTarget) {
 		return err
 	}
-	d := g.Engine().Decide(r)
+	d := g.Engine.Decide(r)
 	if allowed := d.Behavior == tool.Allow || d.Behavior == tool.Passthrough; allowed && inv.approved == nil &&
 		inv.hooks == nil {
 		inv.decided(&d)
-		inv.permitted = permitted{aims(&r), gate.Command(&r), r.Targets}
+		inv.permitted = gate.PermittedBy(&r)
 		return nil
 	}
 	d.Behavior, d.Source, d.SuggestedUpdates = tool.Deny, kindStale, nil
@@ -151,17 +151,6 @@ func requestOf(ctx context.Context, g *gate.Gate, inv *invocation, input json.Ra
 			Message: "the call was canceled before it began", Cause: err})
 	}
 	return r, fmt.Errorf("find what the call is aimed at: %w", err)
-}
-
-// aims returns the paths of a request.
-func aims(r *policy.Request) []tool.Aim {
-	var found []tool.Aim
-	for i := range r.Targets {
-		if t := &r.Targets[i]; t.Kind == target.Path && t.Fault == "" && !t.Remote {
-			found = append(found, tool.Aim{Argument: t.Argument, Path: t.Resolved})
-		}
-	}
-	return found
 }
 
 // decided records a decision.

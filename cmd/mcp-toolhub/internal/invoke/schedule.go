@@ -44,7 +44,7 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 // queue says what the call claims, and has it recorded.
 func (p *Pipeline) queue(inv *invocation) error {
 	if !inv.resumed {
-		if err := p.rates.take(p.opts.Settings.Gate().Rates(), inv, time.Now()); err != nil {
+		if err := p.rates.take(p.opts.Settings.Gate().Rates, inv, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (p *Pipeline) queue(inv *invocation) error {
 			how.Because = "policy.tools"
 		}
 	}
-	claimed := claimOf(how.Concurrency, inv.permitted.targets)
+	claimed := claimOf(how.Concurrency, inv.permitted.Targets)
 	by := caller{actor.Door, actor.Name, actor.Session}
 	// 2026-07-28 has no sessions: a client is one caller, or each run that it names
 	if by.door == "http" && by.session == "" {
