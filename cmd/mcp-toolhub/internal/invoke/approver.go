@@ -209,9 +209,9 @@ func (q *approvalRequest) CheckArguments(arguments []byte) error {
 	if q.request.Tool.Validate == tool.ValidateWarn {
 		return nil
 	}
-	invalid, err := q.approver.arguments.invalid(q.request.Tool, arguments)
+	invalid := q.approver.arguments.invalid(q.request.Tool, arguments)
 	if invalid == nil {
-		return err
+		return nil
 	}
 	return fmt.Errorf("the changed arguments do not fit the tool, and the call still waits: %s", invalid.Summary())
 }

@@ -230,7 +230,7 @@ func (v *validator) textAsJSON(t *tool.Tool, args json.RawMessage, invalid *sche
 			return nil
 		}
 	}
-	if still, err := v.invalid(t, to); still != nil || err != nil {
+	if v.invalid(t, to) != nil {
 		return nil
 	}
 	return to
@@ -244,9 +244,9 @@ func (v *validator) check(inv *invocation, args json.RawMessage, texts bool) (to
 		return nil, f
 	}
 	t := inv.listed.Tool
-	invalid, err := v.invalid(t, args)
+	invalid := v.invalid(t, args)
 	if invalid == nil {
-		return nil, err
+		return nil, nil
 	}
 	if texts {
 		if to = v.textAsJSON(t, args, invalid); to != nil {
@@ -264,25 +264,18 @@ func (v *validator) check(inv *invocation, args json.RawMessage, texts bool) (to
 }
 
 // invalid returns what the schema of t has against arguments; nil where it has nothing, or nobody checks.
-func (v *validator) invalid(t *tool.Tool, args json.RawMessage) (*schema.Invalid, error) {
+func (v *validator) invalid(t *tool.Tool, args json.RawMessage) *schema.Invalid {
 	if t.Validate == tool.ValidateOff {
-		return nil, nil
+		return nil
 	}
 	text, digest := t.RuntimeSchema()
 	s, err := v.schemas.Get(digest, text)
 	if err != nil {
 		// Admission replaces schemas that do not compile, so this is a fault of the hub; the server checks for itself.
 		v.logger.Warn("input schema does not compile: arguments are not checked", "tool", t.Name, "error", err)
-		return nil, nil
+		return nil
 	}
-	if err = s.Validate(args); err == nil {
-		return nil, nil
-	}
-	var invalid *schema.Invalid
-	if !errors.As(err, &invalid) {
-		return nil, fmt.Errorf("validate arguments of %q: %w", t.Name, err)
-	}
-	return invalid, nil
+	return s.Validate(args)
 }
 
 // validateValues is the place of preflight checks beyond the schema. No tool declares any: executors check values
