@@ -38,7 +38,9 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 		inv.mapFailure()
 		return nil
 	}
-	inv.speak()
+	if a := inv.approved; a != nil && a.says != "" {
+		inv.addText(metaFeedback, []byte("true"), "The person who allowed this call says: ", a.says)
+	}
 	inv.outcome.Free, inv.outcome.Revision = inv.reply.Free, inv.reply.Mapping.ProtocolVersion
 	if r := &inv.reply; r.Task != "" {
 		inv.outcome.Task = &Task{ID: r.Task, Session: r.Session, RequestID: r.Mapping.JSONRPCRequestID}
@@ -239,13 +241,6 @@ func logEnd(ctx context.Context, p *Pipeline, inv *invocation) {
 // metaFeedback marks the content block in which a person speaks to the model. Where a result has no
 // content, it is the member of _meta that holds the text.
 const metaFeedback = "toolhub/feedback"
-
-// speak adds the words of the person who allowed the call to the result.
-func (inv *invocation) speak() {
-	if inv.approved != nil && inv.approved.says != "" {
-		inv.addText(metaFeedback, []byte("true"), "The person who allowed this call says: ", inv.approved.says)
-	}
-}
 
 // addText adds a text for the model to the result: as a text block after the tool's own content,
 // which mark below key in its _meta tells from that. Where there is no content, as in the result of

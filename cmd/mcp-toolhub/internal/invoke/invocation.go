@@ -126,8 +126,6 @@ func (inv *invocation) answeredBy(answers []tool.Answer) {
 	}
 }
 
-func (inv *invocation) failed() bool { return inv.failure != nil }
-
 // fail records why the invocation failed. The first reason stays: a later phase that fails too adds nothing that the
 // caller could act on.
 func (inv *invocation) fail(err error) {
@@ -178,12 +176,20 @@ func (inv *invocation) moveTo(s tool.Status) {
 	inv.record.Move(s, time.Now())
 }
 
-// release gives back what the invocation holds of the hub.
+// release gives back what the invocation holds of the hub. Before that, its siblings hear of its
+// failure, if it has failed.
 func (inv *invocation) release() {
+	class := inv.outcome.Class
+	if m := inv.call.Member; m != nil && m.Failed != nil && class != "" {
+		status := inv.final
+		if inv.hidden {
+			status = tool.StatusFailed // as its caller is told
+		}
+		m.Failed(status, class)
+	}
 	if inv.place.queue == nil {
 		return
 	}
-	class := inv.outcome.Class
 	// that somebody gave up is no fault of the server
 	inv.place.leave(class != "" && class != tool.ClassCanceled && class != tool.ClassStreamingDiscarded)
 	inv.place = place{}

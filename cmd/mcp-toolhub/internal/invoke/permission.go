@@ -26,16 +26,10 @@ type consent struct {
 // permission decides whether the call may run: by the rules, and where those ask, by a person. It
 // runs again after a suspension. A rule that denies then denies. An answer of a person holds as
 // long as tool, policy and targets are the same.
-func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
-	err := p.decidePermission(ctx, inv)
-	if inv.hooks == nil {
-		return err
+func (p *Pipeline) permission(ctx context.Context, inv *invocation) (err error) {
+	if inv.hooks != nil {
+		defer func() { err = p.afterDeciding(ctx, inv, err) }()
 	}
-	return p.afterDeciding(ctx, inv, err)
-}
-
-// decidePermission is permission without the hooks of permission_decision.
-func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error {
 	g := p.opts.Settings.Gate()
 	// all of a request's params are judged
 	if err := plainParams(inv.call.Params); err != nil && inv.call.Request == nil {
@@ -58,7 +52,7 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 		if changed, err := p.beforeAsking(ctx, inv, &d); err != nil {
 			return err
 		} else if changed {
-			return p.decidePermission(ctx, inv) // what is decided about is another call by now
+			return p.permission(ctx, inv) // what is decided about is another call by now
 		}
 		asked := d // which stays, and so d, that most calls have, need not
 		return p.approver.ask(ctx, inv, &approvalRequest{approver: p.approver, gate: g, request: r, decision: &asked,
