@@ -191,7 +191,9 @@ func (p *Plan) undeclared(ctx context.Context, r *resolution, arguments []byte) 
 		}
 		name := m.Name()
 		at := "/" + rawjson.PointerToken(name)
-		if p.declared[name] || p.variant(name) {
+		if p.declared[name] || slices.ContainsFunc(p.arguments, func(a argument) bool {
+			return strings.EqualFold(a.steps[0], name) // walk looks at it, in other letter case
+		}) {
 			n.look(ctx, m.Value, at, at, 1)
 			return r.goesOn()
 		}
@@ -204,11 +206,6 @@ func (p *Plan) undeclared(ctx context.Context, r *resolution, arguments []byte) 
 		}
 		return r.goesOn()
 	})
-}
-
-// variant reports whether walk looks at name as an argument in other letter case.
-func (p *Plan) variant(name string) bool {
-	return slices.ContainsFunc(p.arguments, func(a argument) bool { return strings.EqualFold(a.steps[0], name) })
 }
 
 // maxNested bounds the depth of pointers. A deeper value is looked at under the pointer of its
