@@ -47,7 +47,22 @@ func (e *Engine) judge(r *Request) decision {
 	if v.behavior == tool.Ask && e.granted(r, &v) {
 		return v
 	}
-	v.mode.apply(&v, r)
+	switch { // the mode can change a decision of ask or passthrough
+	case v.behavior == tool.Passthrough && r.Facts.Has(dangerous) && v.mode != ModeAcceptAll:
+		v.behavior = tool.Ask
+		v.note = "the tool is tagged dangerous: it is asked about and not passed through"
+	case v.behavior != tool.Ask:
+	case v.mode == ModeClient && r.Facts.Has(dangerous):
+		v.note = "the tool is tagged dangerous: it is asked about in mode client too"
+	case v.mode == ModeClient && v.kind == "limit" && r.Tool.Name.Source() != tool.SourceMCP:
+		v.note = "a tool of the hub itself would go beyond its limits: that is asked about in mode client too"
+	case v.mode == ModeClient:
+		v.behavior = tool.Passthrough
+		v.note = "mode client: the client asks its own user"
+	case v.mode == ModeAcceptAll:
+		v.behavior = tool.Allow
+		v.note = "MODE ACCEPT_ALL: ALLOWED WITHOUT ASKING ANYBODY"
+	}
 	if v.behavior != tool.Ask && r.Tool.Server != tool.OwnServer && len(e.settings.Grants.Lost()) > 0 && writes(r) &&
 		!e.granted(r, &v) {
 		v.behavior, v.source, v.kind = tool.Ask, sourceAlways, "grant"
@@ -219,7 +234,7 @@ func (v *decision) byDefault(r *Request) {
 		v.message = "no rule speaks of this tool, and it is not known to read only"
 	case f.Network.Value || f.Has("network"):
 		v.message = "no rule speaks of this tool, and it reaches the network"
-	case !f.Vouched() && r.Tool.Name.Source() == tool.SourceMCP:
+	case !f.Trusted && f.ReadOnly.Origin != facts.Configured && r.Tool.Name.Source() == tool.SourceMCP:
 		v.message = "no rule speaks of this tool, and its server is not trusted"
 	default:
 		v.behavior = tool.Allow
