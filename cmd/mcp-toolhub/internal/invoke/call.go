@@ -302,8 +302,10 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 		return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled,
 			Message: "the call was canceled before it began"})
 	}
-	if err := p.judgeAgain(ctx, inv); err != nil {
-		return err
+	if inv.waited {
+		if err := p.judgeAgain(ctx, inv); err != nil {
+			return err
+		}
 	}
 	inv.moveTo(tool.StatusRunning)
 	inv.describe()

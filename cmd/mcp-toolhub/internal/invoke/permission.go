@@ -67,15 +67,14 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) (err error) 
 	return denied(&d)
 }
 
-// judgeAgain makes sure that the permission still holds when the call has left the queue. Calls
-// that ran meanwhile may have made a link of a path that it is aimed at. Where the targets are
+// judgeAgain makes sure that the permission still holds of a call that has waited. Calls that ran
+// meanwhile may have made a link of a path that it is aimed at. Where the targets are
 // others by now, they are judged anew. Nobody is asked again, and an answer, or what a hook said,
 // was about the targets before.
 func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
 	was := inv.permitted.Targets
-	if !inv.waited || !slices.ContainsFunc(was, func(t target.Target) bool {
-		return t.Kind == target.Path &&
-			!t.Remote || t.Kind == target.Command
+	if !slices.ContainsFunc(was, func(t target.Target) bool {
+		return t.Kind == target.Path && !t.Remote || t.Kind == target.Command
 	}) {
 		return nil
 	}
