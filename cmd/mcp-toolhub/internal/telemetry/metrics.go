@@ -252,7 +252,7 @@ func (m *metrics) call(ctx context.Context, e *invoke.Ended) {
 	if e.Member {
 		return // its caller's model has read no list for it
 	}
-	if tokens := e.Surface.DeferredTokens(); tokens > 0 {
+	if tokens := e.Surface.DeferredTokens; tokens > 0 {
 		m.tokens.Add(ctx, float64(tokens), metric.WithAttributes(attribute.String("by", "deferral")))
 	}
 }
