@@ -68,8 +68,8 @@ func (s *Schema) Validate(args json.RawMessage) (invalid *Invalid) {
 		switch fault := recover(); fault {
 		case nil:
 		case errCostly:
-			invalid = refused("are too large or too deeply nested to check against the tool's schema; send less, or a " +
-				"flatter value")
+			invalid = refused("are too large or too deeply nested to check against the tool's schema; send less, or " +
+				"a flatter value")
 		default: // the library's: a stranger's schema must not end the process
 			invalid = refused("cannot be checked against the tool's schema; send simpler arguments")
 		}

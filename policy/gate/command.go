@@ -129,7 +129,8 @@ func PermittedBy(r *policy.Request) Permitted {
 		case t.Fault != "":
 		case t.Kind == target.Path && !t.Remote:
 			p.Aims = append(p.Aims, tool.Aim{Argument: t.Argument, Path: t.Resolved})
-		case t.Kind == target.Command && t.Executable != "" && p.Command == nil && r.Tool.Name.Source() != tool.SourceMCP:
+		case t.Kind == target.Command && t.Executable != "" && p.Command == nil &&
+			r.Tool.Name.Source() != tool.SourceMCP:
 			p.Command = &tool.Command{Program: t.Executable, Dir: r.CWD}
 		}
 	}
