@@ -366,6 +366,9 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 		patient = context.WithoutCancel(ctx)
 	}
 	reply, err := ex.Execute(patient, e)
+	if err == nil {
+		return reply, nil
+	}
 	if need := tool.NeedsSignIn(err); need != nil && p.opts.SignIn != nil {
 		if err = p.opts.SignIn.SignIn(ctx, x.signIn(e, need)); err == nil {
 			reply, err = ex.Execute(patient, e)
