@@ -249,7 +249,8 @@ func (p splitting) split() *split {
 	s := &split{basis: p.basis}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest,
 		Listed: listed, Deferred: deferred,
-		Own: own, OwnFirst: reserved, Habits: p.habits, ListsFound: p.settings.ListFound})
+		Own: own, OwnFirst: reserved, Habits: p.habits, ListsFound: p.settings.ListFound,
+		DeferredTokens: max(0, p.tokens-p.loaded)}) // with the hub's own tools a list may be larger
 	// what is held back depends on what the client takes
 	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever
 	s.record = p.record(s.out, why, reasons)

@@ -202,8 +202,13 @@ func TestLargeRecord(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]int{maxRecorded: maxRecorded, maxRecorded + 100: 11} { // 100 tools a server
 		l := newLoader(t, Config{}, Options{}, manyTools(n))
-		records := l.Surface(surfaceOf("p", manyTools(n), nil), tool.Client{}).StandingRecords()
+		surface := l.Surface(surfaceOf("p", manyTools(n), nil), tool.Client{})
+		records := surface.StandingRecords()
 		r := records[0].(tool.SurfaceRecord)
+		all, loaded := r.SelectionPolicy["estimated_tokens"].(int), r.SelectionPolicy["loaded_tokens"].(int)
+		if surface.DeferredTokens != all-loaded || all <= loaded {
+			t.Errorf("%d tokens of %d are deferred, and %d listed", surface.DeferredTokens, all, loaded)
+		}
 		if len(r.DeferredTools) != want || r.SelectionPolicy["deferred_total"] != n || want == 11 && r.DeferredTools[10] != "mcp.server10.*" {
 			t.Errorf("of %d deferred tools %d stand in the record, %q", n, len(r.DeferredTools), r.DeferredTools[len(r.DeferredTools)-1])
 		}

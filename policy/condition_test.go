@@ -47,7 +47,7 @@ func TestWhatConditionsSee(t *testing.T) {
 			t.Errorf("%s: %v", when, err)
 			continue
 		}
-		d := e.Decide(t.Context(), r)
+		d := e.Decide(r)
 		got := "false"
 		if _, failed := d.Reason["condition_error"]; failed {
 			got = ""

@@ -37,19 +37,34 @@ type decision struct {
 }
 
 // judge decides about r. It looks at memory alone.
-func (s *compiledPolicy) judge(r *Request) decision {
+func (e *Engine) judge(r *Request) decision {
 	sub := prepare(r)
-	v := decision{mode: s.settings.Mode.Of(r.door())}
-	if s.forbid(sub, &v) {
+	v := decision{mode: e.settings.Mode.Of(r.door())}
+	if e.forbid(sub, &v) {
 		return v
 	}
-	s.permit(sub, &v)
-	if v.behavior == tool.Ask && s.granted(r, &v) {
+	e.permit(sub, &v)
+	if v.behavior == tool.Ask && e.granted(r, &v) {
 		return v
 	}
-	v.mode.apply(&v, r)
-	if v.behavior != tool.Ask && r.Tool.Server != tool.OwnServer && len(s.settings.Grants.Lost()) > 0 && writes(r) &&
-		!s.granted(r, &v) {
+	switch { // the mode can change a decision of ask or passthrough
+	case v.behavior == tool.Passthrough && r.Facts.Has(dangerous) && v.mode != ModeAcceptAll:
+		v.behavior = tool.Ask
+		v.note = "the tool is tagged dangerous: it is asked about and not passed through"
+	case v.behavior != tool.Ask:
+	case v.mode == ModeClient && r.Facts.Has(dangerous):
+		v.note = "the tool is tagged dangerous: it is asked about in mode client too"
+	case v.mode == ModeClient && v.kind == "limit" && r.Tool.Name.Source() != tool.SourceMCP:
+		v.note = "a tool of the hub itself would go beyond its limits: that is asked about in mode client too"
+	case v.mode == ModeClient:
+		v.behavior = tool.Passthrough
+		v.note = "mode client: the client asks its own user"
+	case v.mode == ModeAcceptAll:
+		v.behavior = tool.Allow
+		v.note = "MODE ACCEPT_ALL: ALLOWED WITHOUT ASKING ANYBODY"
+	}
+	if v.behavior != tool.Ask && r.Tool.Server != tool.OwnServer && len(e.settings.Grants.Lost()) > 0 && writes(r) &&
+		!e.granted(r, &v) {
 		v.behavior, v.source, v.kind = tool.Ask, sourceAlways, "grant"
 		v.message = "answers that people gave for good are lost, and one of them may have denied this call"
 	}
@@ -57,8 +72,8 @@ func (s *compiledPolicy) judge(r *Request) decision {
 }
 
 // granted sets the decision of a grant that allows the call, where there is one.
-func (s *compiledPolicy) granted(r *Request, v *decision) bool {
-	g := s.settings.Grants.find(r, tool.Allow)
+func (e *Engine) granted(r *Request, v *decision) bool {
+	g := e.settings.Grants.find(r, tool.Allow)
 	if g == nil || v.once {
 		return false
 	}
@@ -89,8 +104,8 @@ func unknownFacts(t *tool.Tool) *facts.Facts {
 }
 
 // forbid looks for anything that denies the call. Nothing that is looked at later can allow it again.
-func (s *compiledPolicy) forbid(sub *Subject, v *decision) bool {
-	for _, c := range s.strict[:s.asks] {
+func (e *Engine) forbid(sub *Subject, v *decision) bool {
+	for _, c := range e.strict[:e.asks] {
 		matched, err := c.matches(sub)
 		if matched || err != nil {
 			v.rule(c, err)
@@ -108,7 +123,7 @@ func (s *compiledPolicy) forbid(sub *Subject, v *decision) bool {
 			return true
 		}
 	}
-	if g := s.settings.Grants.find(sub.Request, tool.Deny); g != nil {
+	if g := e.settings.Grants.find(sub.Request, tool.Deny); g != nil {
 		v.grant(g)
 		return true
 	}
@@ -130,11 +145,11 @@ func writes(r *Request) bool {
 }
 
 // permit comes to ask, passthrough or allow, by rules, limits and defaults.
-func (s *compiledPolicy) permit(sub *Subject, v *decision) {
+func (e *Engine) permit(sub *Subject, v *decision) {
 	for i := range sub.Findings {
 		v.limit(&sub.Findings[i], tool.Ask) // all of them ask
 	}
-	for _, c := range s.strict[s.asks:] {
+	for _, c := range e.strict[e.asks:] {
 		matched, err := c.matches(sub)
 		if !matched && err == nil {
 			continue
@@ -150,7 +165,7 @@ func (s *compiledPolicy) permit(sub *Subject, v *decision) {
 	if v.behavior != "" {
 		return
 	}
-	for _, c := range s.rest {
+	for _, c := range e.rest {
 		matched, err := c.matches(sub)
 		switch {
 		case err != nil:
@@ -219,7 +234,7 @@ func (v *decision) byDefault(r *Request) {
 		v.message = "no rule speaks of this tool, and it is not known to read only"
 	case f.Network.Value || f.Has("network"):
 		v.message = "no rule speaks of this tool, and it reaches the network"
-	case !f.Vouched() && r.Tool.Name.Source() == tool.SourceMCP:
+	case !f.Trusted && f.ReadOnly.Origin != facts.Configured && r.Tool.Name.Source() == tool.SourceMCP:
 		v.message = "no rule speaks of this tool, and its server is not trusted"
 	default:
 		v.behavior = tool.Allow
@@ -230,9 +245,8 @@ func (v *decision) byDefault(r *Request) {
 // Hides reports whether every call of the tool would be denied, so that a surface need not show it, and by which rule,
 // lifecycle or mode. A rule hides a tool if it denies its calls whatever the arguments, the targets and the time are.
 func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.Actor) (rule string, hidden bool) {
-	s := e.current.Load()
 	sub := prepare(&Request{Tool: t, Facts: f, Profile: profile, Actor: actor})
-	for _, c := range s.strict[:s.asks] {
+	for _, c := range e.strict[:e.asks] {
 		if !c.isStatic() {
 			continue
 		}
@@ -243,7 +257,7 @@ func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.
 	if f := sub.Facts; f.IsOutOfUse() {
 		return "lifecycle/" + f.Lifecycle.Value, true
 	}
-	if mode := s.settings.Mode.Of(actor.Door); mode.forbidsWriting() && writes(sub.Request) {
+	if mode := e.settings.Mode.Of(actor.Door); mode.forbidsWriting() && writes(sub.Request) {
 		return "mode/" + string(mode), true
 	}
 	return "", false
@@ -253,23 +267,21 @@ func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.
 // named it. It looks at no other rule, so that it takes no longer than a call of a tool that does
 // not exist.
 func (e *Engine) Hidden(by string, r Request) tool.PermissionDecision {
-	s := e.current.Load()
 	v := decision{behavior: tool.Deny, source: sourceLifecycle, kind: "lifecycle", message: "the tool is out of use",
-		refs: []string{by}, mode: s.settings.Mode.Of(r.door())}
+		refs: []string{by}, mode: e.settings.Mode.Of(r.door())}
 	if by == "mode/"+string(v.mode) {
 		v.source, v.kind, v.message = sourceMode, "mode", "the mode of the hub forbids writing"
 	}
-	for _, c := range s.strict[:s.asks] {
+	for _, c := range e.strict[:e.asks] {
 		if c.ref == by {
 			v.rule(c, nil)
 			break
 		}
 	}
-	return s.record(&r, &v)
+	return e.record(&r, &v)
 }
 
 // MayHide reports whether Hides may hide a tool from callers at the door that is not out of use.
 func (e *Engine) MayHide(door string) bool {
-	s := e.current.Load()
-	return s.settings.Mode.Of(door).forbidsWriting() || slices.ContainsFunc(s.strict[:s.asks], (*compiledRule).isStatic)
+	return e.settings.Mode.Of(door).forbidsWriting() || slices.ContainsFunc(e.strict[:e.asks], (*compiledRule).isStatic)
 }

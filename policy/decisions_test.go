@@ -47,7 +47,7 @@ func TestConfiguredReadersNeedNoTrust(t *testing.T) {
 	for want, overrides := range map[tool.Behavior][]facts.Override{tool.Ask: nil, tool.Allow: {{Match: "mcp.x.get", ReadOnly: new(true)}}} {
 		r := writer("mcp.x.get")
 		r.Facts = facts.Of(r.Tool, facts.Options{Overrides: overrides})
-		if d := e.Decide(t.Context(), r); d.Behavior != want {
+		if d := e.Decide(r); d.Behavior != want {
 			t.Errorf("%+v: %s %v", overrides, d.Behavior, d.Reason)
 		}
 	}

@@ -34,7 +34,7 @@ func TestDocumentedBranchRuleHolds(t *testing.T) {
 		} {
 			call := writer("mcp.git.push")
 			call.Input = json.RawMessage(input)
-			if got := e.Decide(t.Context(), call); got.Behavior != want {
+			if got := e.Decide(call); got.Behavior != want {
 				t.Errorf("%s: a push with %s is decided as %s, want %s", file, input, got.Behavior, want)
 			}
 		}

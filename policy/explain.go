@@ -65,7 +65,7 @@ type NamedRule struct {
 // Rules returns the rules in force, in the order of sources, then of the file.
 func (e *Engine) Rules() []NamedRule {
 	var all []NamedRule
-	for _, c := range e.current.Load().all {
+	for _, c := range e.all {
 		all = append(all, NamedRule{c.Rule, c.ref})
 	}
 	return all
@@ -83,15 +83,14 @@ func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 	for i := range x.Findings {
 		x.Findings[i].Target = x.Findings[i].Target.Shown()
 	}
-	s := e.current.Load()
-	x.Decision = s.decide(&r)
-	x.Mode, x.Policy = s.settings.Mode.Of(r.door()), s.version
+	x.Decision = e.Decide(r)
+	x.Mode, x.Policy = e.settings.Mode.Of(r.door()), e.version
 	x.HiddenBy, _ = e.Hides(r.Tool, r.Facts, r.Profile, r.Actor)
 	deciding := ""
 	if refs := x.Decision.RuleRefs; len(refs) > 0 {
 		deciding = refs[0]
 	}
-	for _, c := range s.all {
+	for _, c := range e.all {
 		l := RuleCheck{Rule: c.ref, Place: c.Place, Then: c.Then, Mismatch: c.mismatch(&r)}
 		if l.Mismatch == "" {
 			matched, err := c.matches(sub)
@@ -105,7 +104,7 @@ func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 		l.Decides = l.Matched && c.ref == deciding
 		x.Rules = append(x.Rules, l)
 	}
-	for _, g := range s.settings.Grants.List() {
+	for _, g := range e.settings.Grants.List() {
 		if g.Tool == r.Tool.Name {
 			_, session := g.Session()
 			x.Grants = append(x.Grants, GrantCheck{g.ID, g.Then, g.covers(&r), session, g.Scopes})

@@ -103,7 +103,7 @@ func TestHides(t *testing.T) {
 	if rule, hidden := e.Hides(r.Tool, r.Facts, "p", r.Actor); rule != "lifecycle/disabled" || !hidden {
 		t.Errorf("hidden %t by %q", hidden, rule)
 	}
-	d := e.Decide(t.Context(), r)
+	d := e.Decide(r)
 	if d.Behavior != tool.Deny {
 		t.Errorf("%+v", d)
 	}
@@ -142,11 +142,11 @@ func TestCallsThroughAnotherTool(t *testing.T) {
 	for mode, want := range map[policy.Mode]tool.Behavior{"": tool.Ask, policy.ModeClient: tool.Passthrough, policy.ModeAcceptAll: tool.Allow} {
 		e, r := compile(t, policy.Settings{Mode: mode}), writer("mcp.x.y")
 		r.Actor.Door = "stdio"
-		if d := e.Decide(t.Context(), r); mode == "" && d.Behavior != tool.Passthrough {
+		if d := e.Decide(r); mode == "" && d.Behavior != tool.Passthrough {
 			t.Errorf("by its name: %+v", d)
 		}
 		r.Via = "tool_call"
-		if d := e.Decide(t.Context(), r); d.Behavior != want {
+		if d := e.Decide(r); d.Behavior != want {
 			t.Errorf("mode %q: %+v, want %s", mode, d, want)
 		}
 		if x := e.Explain(t.Context(), r); x.Decision.Behavior != want {

@@ -59,11 +59,11 @@ func FuzzCondition(f *testing.F) {
 		r := writer("mcp.x.y")
 		r.Input, r.Now = json.RawMessage(input), noon()
 		began := time.Now()
-		one := compile(t, policy.Settings{Sets: user(allow)}).Decide(t.Context(), r)
+		one := compile(t, policy.Settings{Sets: user(allow)}).Decide(r)
 		if spent := time.Since(began); spent > 2*time.Minute {
 			t.Errorf("%v for %q", spent, condition)
 		}
-		other := compile(t, policy.Settings{Sets: user(deny)}).Decide(t.Context(), r)
+		other := compile(t, policy.Settings{Sets: user(deny)}).Decide(r)
 		_, failed := one.Reason["condition_error"]
 		switch {
 		case failed && (one.Behavior != tool.Ask || other.Behavior != tool.Deny):

@@ -43,7 +43,7 @@ func write(path string) policy.Request {
 
 func decides(t *testing.T, e *policy.Engine, r policy.Request, want tool.Behavior, source string) tool.PermissionDecision {
 	t.Helper()
-	d := e.Decide(t.Context(), r)
+	d := e.Decide(r)
 	checkRecord(t, d)
 	if d.Behavior != want || source != "" && d.Source != source {
 		t.Errorf("got %s from %s %v, want %s from %s", d.Behavior, d.Source, d.Reason, want, source)
@@ -271,17 +271,12 @@ func TestSettle(t *testing.T) {
 func TestAnAnswerOvercomesNoDeny(t *testing.T) {
 	t.Parallel()
 	g := openGrants(t, policy.GrantOptions{})
-	e := compile(t, policy.Settings{Grants: g, Sets: user(policy.Rule{Match: []string{"mcp.pay.*"}, Then: tool.Ask, EveryTime: true})})
-	if err := e.Apply(policy.Settings{Grants: g, Sets: user(policy.Rule{Match: []string{"mcp.fs.*"}, Then: tool.Deny})}); err != nil {
-		t.Fatal(err)
-	}
+	e := compile(t, policy.Settings{Grants: g, Sets: user(policy.Rule{Match: []string{"mcp.fs.*"}, Then: tool.Deny})})
 	d, err := e.Settle(write("/p/a"), policy.Settlement{Choice: policy.AllowSession})
 	if err != nil || d.Behavior != tool.Deny || d.Source != "user" || len(g.List()) != 0 {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if err := e.Apply(policy.Settings{Mode: policy.ModeReadOnly, Grants: g}); err != nil {
-		t.Fatal(err)
-	}
+	e = compile(t, policy.Settings{Mode: policy.ModeReadOnly, Grants: g})
 	if d, _ := e.Settle(write("/p/a"), policy.Settlement{Choice: policy.AllowOnce}); d.Behavior != tool.Deny || d.Source != "mode" {
 		t.Errorf("%+v", d)
 	}
@@ -389,7 +384,7 @@ func TestDangerousWithoutTargets(t *testing.T) {
 		}
 		decides(t, e, r, tool.Allow, "session_grant")
 		r.Input = json.RawMessage(`{"n":2}`)
-		if d := e.Decide(t.Context(), r); (d.Behavior == tool.Ask) != c.exact {
+		if d := e.Decide(r); (d.Behavior == tool.Ask) != c.exact {
 			t.Errorf("%q: other arguments: %+v", c.tags, d)
 		}
 	}

@@ -1,9 +1,5 @@
 package policy
 
-import (
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-)
-
 // Mode decides about calls that would be asked about. A rule that denies holds in every mode.
 type Mode string
 
@@ -54,23 +50,3 @@ func (m Mode) forbidsWriting() bool { return m == ModeReadOnly || m == ModePlan 
 
 // dangerous is the tag of tools that a mode does not pass through, and that a rule allows only by name.
 const dangerous = "dangerous"
-
-// apply lets the mode change a decision of ask or passthrough.
-func (m Mode) apply(v *decision, r *Request) {
-	switch {
-	case v.behavior == tool.Passthrough && r.Facts.Has(dangerous) && m != ModeAcceptAll:
-		v.behavior = tool.Ask
-		v.note = "the tool is tagged dangerous: it is asked about and not passed through"
-	case v.behavior != tool.Ask:
-	case m == ModeClient && r.Facts.Has(dangerous):
-		v.note = "the tool is tagged dangerous: it is asked about in mode client too"
-	case m == ModeClient && v.kind == "limit" && r.Tool.Name.Source() != tool.SourceMCP:
-		v.note = "a tool of the hub itself would go beyond its limits: that is asked about in mode client too"
-	case m == ModeClient:
-		v.behavior = tool.Passthrough
-		v.note = "mode client: the client asks its own user"
-	case m == ModeAcceptAll:
-		v.behavior = tool.Allow
-		v.note = "MODE ACCEPT_ALL: ALLOWED WITHOUT ASKING ANYBODY"
-	}
-}

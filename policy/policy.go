@@ -17,12 +17,10 @@
 package policy
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -65,13 +63,9 @@ type Settings struct {
 	Home string // the user's directory: a grant for a path in it does not cover all of it
 }
 
-// Engine makes permission decisions. Compile makes one; there is none without a policy. It is safe for concurrent use.
+// Engine makes permission decisions by one version of the policy. Compile makes one; there is none without a policy. It
+// is immutable.
 type Engine struct {
-	current atomic.Pointer[compiledPolicy]
-}
-
-// compiledPolicy is one version of the policy. It is immutable.
-type compiledPolicy struct {
 	settings Settings
 	strict   []*compiledRule // rules that deny, then rules that ask, those that ask every time first
 	asks     int             // index in strict where those that ask begin
@@ -82,29 +76,9 @@ type compiledPolicy struct {
 	text     []byte   // of which version is the digest
 }
 
-// Compile returns an engine that decides by s. The error is a Problems.
-func Compile(s Settings) (*Engine, error) {
-	e := &Engine{}
-	if err := e.Apply(s); err != nil {
-		return nil, err
-	}
-	return e, nil
-}
-
-// Apply makes the engine decide by s from the next decision on. If s has a fault nothing changes, and the error, a
-// Problems, names every one of them.
-func (e *Engine) Apply(s Settings) error {
-	next, err := compilePolicy(s)
-	if err != nil {
-		return err
-	}
-	e.current.Store(next)
-	return nil
-}
-
 // Version is a digest of all rules and the mode. An approval holds for one version. Grants are not
 // part of it, because an answer to one question must not withdraw the others.
-func (e *Engine) Version() string { return e.current.Load().version }
+func (e *Engine) Version() string { return e.version }
 
 // Problems is every problem of Settings.
 type Problems []error
@@ -115,14 +89,15 @@ func (p Problems) Error() string { return errors.Join(p...).Error() }
 // Unwrap gives each problem to errors.As.
 func (p Problems) Unwrap() []error { return p }
 
-func compilePolicy(s Settings) (*compiledPolicy, error) {
+// Compile returns an engine that decides by s. The error is a Problems, which names every fault of s.
+func Compile(s Settings) (*Engine, error) {
 	var problems Problems
 	merged := make(map[Source][]Rule)
 	for _, set := range s.Sets {
 		merged[set.Source] = append(merged[set.Source], set.Rules...)
 	}
 	var env Compiler
-	next := &compiledPolicy{settings: s}
+	next := &Engine{settings: s}
 	for _, source := range Sources() {
 		list, found := compileRules(source, merged[source], &env)
 		for _, p := range found {
@@ -147,15 +122,15 @@ func compilePolicy(s Settings) (*compiledPolicy, error) {
 }
 
 // arrange sorts the rules into the order in which they are asked: a rule that denies ends the search.
-func (s *compiledPolicy) arrange() {
+func (e *Engine) arrange() {
 	pick := func(then tool.Behavior, everyTime bool) []*compiledRule {
-		return slices.DeleteFunc(slices.Clone(s.all),
+		return slices.DeleteFunc(slices.Clone(e.all),
 			func(c *compiledRule) bool { return c.Then != then || c.EveryTime != everyTime })
 	}
 	denies := pick(tool.Deny, false)
-	s.asks = len(denies)
-	s.strict = slices.Concat(denies, pick(tool.Ask, true), pick(tool.Ask, false))
-	s.rest = slices.DeleteFunc(slices.Clone(s.all),
+	e.asks = len(denies)
+	e.strict = slices.Concat(denies, pick(tool.Ask, true), pick(tool.Ask, false))
+	e.rest = slices.DeleteFunc(slices.Clone(e.all),
 		func(c *compiledRule) bool { return c.Then == tool.Deny || c.Then == tool.Ask })
 }
 
@@ -181,24 +156,17 @@ func textOf(s *Settings, rules []*compiledRule) []byte {
 	return text
 }
 
-// InForce is the policy of the present version, for journals: policy_refs of decisions name it.
-func (e *Engine) InForce() tool.Standing { return e.current.Load() }
-
-// StandingKey implements tool.Standing.
-func (s *compiledPolicy) StandingKey() string { return s.refs[0] }
+// StandingKey implements tool.Standing: policy_refs of decisions name the policy.
+func (e *Engine) StandingKey() string { return e.refs[0] }
 
 // StandingRecords implements tool.Standing.
-func (s *compiledPolicy) StandingRecords() []tool.Record {
-	return []tool.Record{tool.PolicyRecord{Head: tool.HeadOf(tool.ObjectPolicy), Ref: s.refs[0], Policy: s.text}}
+func (e *Engine) StandingRecords() []tool.Record {
+	return []tool.Record{tool.PolicyRecord{Head: tool.HeadOf(tool.ObjectPolicy), Ref: e.refs[0], Policy: e.text}}
 }
 
 // Decide returns the decision about r, ready to be recorded. It always comes to one, so there is no error that a caller
 // could ignore. It waits for nothing.
-func (e *Engine) Decide(_ context.Context, r Request) tool.PermissionDecision {
-	return e.current.Load().decide(&r)
-}
-
-func (s *compiledPolicy) decide(r *Request) tool.PermissionDecision {
-	v := s.judge(r)
-	return s.record(r, &v)
+func (e *Engine) Decide(r Request) tool.PermissionDecision {
+	v := e.judge(&r)
+	return e.record(&r, &v)
 }

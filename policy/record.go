@@ -12,7 +12,7 @@ import (
 )
 
 // record turns a decision into the standard's tool_permission_decision.
-func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision {
+func (e *Engine) record(r *Request, v *decision) tool.PermissionDecision {
 	reason := map[string]any{"type": v.kind, "message": v.message}
 	if v.by != "" {
 		reason["by"] = v.by
@@ -29,14 +29,14 @@ func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision
 		Source:      v.source,
 		Reason:      reason,
 		RuleRefs:    v.refs,
-		PolicyRefs:  s.refs,
+		PolicyRefs:  e.refs,
 		BlockedPath: v.blocked,
 	}
 	if v.behavior == tool.Allow {
 		d.BlockedPath = ""
 	}
-	if v.behavior == tool.Ask && s.settings.Grants != nil && !v.once {
-		d.SuggestedUpdates = s.suggest(r)
+	if v.behavior == tool.Ask && e.settings.Grants != nil && !v.once {
+		d.SuggestedUpdates = e.suggest(r)
 	}
 	return d
 }
@@ -80,15 +80,15 @@ type SuggestedGrant struct {
 }
 
 // suggest lists the grants that a person could make. It is called before a person is asked, and only then.
-func (s *compiledPolicy) suggest(r *Request) []any {
-	scopes, ok := s.scopes(r)
+func (e *Engine) suggest(r *Request) []any {
+	scopes, ok := e.scopes(r)
 	one := SuggestedGrant{Type: "add_grant", Choice: AllowSession, Destination: "session", Behavior: tool.Allow,
 		Tool: r.Tool.Name, Targets: scopes}
 	if !ok {
 		one.Targets, one.Exact = nil, digestCall(r)
 	}
 	list := []any{one}
-	if s.settings.Grants.file != nil {
+	if e.settings.Grants.file != nil {
 		one.Choice, one.Destination = AllowAlways, "always"
 		list = append(list, one)
 		one.Choice, one.Behavior = DenyAlways, tool.Deny

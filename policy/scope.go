@@ -77,13 +77,13 @@ const maxScopes = 64
 // where only exactly these arguments could be remembered. It may look at the file system.
 func (e *Engine) Scopes(r Request) (scopes []Scope, ok bool) {
 	prepare(&r)
-	return e.current.Load().scopes(&r)
+	return e.scopes(&r)
 }
 
 // scopes returns the scopes of a grant for r. ok is false where only exactly these arguments can
 // be granted: for an unknown command or one that runs other commands, for a target that has no
 // normal form or holds a secret, and for a dangerous tool without targets.
-func (s *compiledPolicy) scopes(r *Request) (scopes []Scope, ok bool) {
+func (e *Engine) scopes(r *Request) (scopes []Scope, ok bool) {
 	if isUnaimed(r) {
 		return nil, false
 	}
@@ -95,7 +95,7 @@ func (s *compiledPolicy) scopes(r *Request) (scopes []Scope, ok bool) {
 		case target.Path:
 			one.Under, one.Remote = t.Resolved, t.Remote
 			if !t.Remote && !r.isSensitive(t.Resolved) {
-				one.Under = DirectoryOf(s.settings.Home, t.Resolved)
+				one.Under = DirectoryOf(e.settings.Home, t.Resolved)
 			}
 		case target.URL:
 			one.Host = t.Host

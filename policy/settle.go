@@ -56,10 +56,9 @@ type Settlement struct {
 // An answer to remember becomes a grant. Where that fails, the answer holds once, the decision's
 // reason has not_remembered, and the error is returned.
 func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error) {
-	s := e.current.Load()
-	v := s.judge(&r)
+	v := e.judge(&r)
 	if v.behavior == tool.Deny {
-		return s.record(&r, &v), nil
+		return e.record(&r, &v), nil
 	}
 	again := v // what the rules say now: a rule that asks every time keeps the answer from being remembered
 	v = decision{behavior: tool.Deny, source: sourcePerson, kind: "approval", message: "a person denied this call",
@@ -71,8 +70,8 @@ func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error
 	} else if !a.Choice.IsValid() {
 		v.message = "the answer to the question is none that there is, so the call is denied"
 	}
-	g, err := s.remember(&r, &v, a)
-	d := s.record(&r, &v)
+	g, err := e.remember(&r, &v, a)
+	d := e.record(&r, &v)
 	d.Reason["choice"] = string(a.Choice)
 	if a.By != "" {
 		d.Reason["by"] = a.By
@@ -107,24 +106,24 @@ var errEveryTime = errors.New("a rule asks about this call every time: the answe
 var errNoGrants = errors.New("this hub remembers no answers: the answer held once")
 
 // remember makes a grant of an answer to remember, and returns nil for other answers.
-func (s *compiledPolicy) remember(r *Request, v *decision, a Settlement) (*Grant, error) {
+func (e *Engine) remember(r *Request, v *decision, a Settlement) (*Grant, error) {
 	switch a.Choice {
 	case AllowSession, AllowAlways, DenyAlways, AllowOffered, DenyOffered:
 	default:
 		return nil, nil
 	}
-	if s.settings.Grants == nil {
+	if e.settings.Grants == nil {
 		return nil, errNoGrants
 	}
 	if v.once && v.behavior == tool.Allow {
 		return nil, errEveryTime
 	}
 	if a.Choice == AllowOffered || a.Choice == DenyOffered {
-		return s.takeOffer(r, v, a)
+		return e.takeOffer(r, v, a)
 	}
 	g := Grant{Then: v.behavior, Tool: r.Tool.Name, Schema: r.Tool.Version(), Actor: r.Actor.Ref(), Says: a.Sentence,
 		By: a.By}
-	scopes, ok := s.scopes(r)
+	scopes, ok := e.scopes(r)
 	if ok {
 		g.Scopes = scopes
 	} else {
@@ -134,10 +133,10 @@ func (s *compiledPolicy) remember(r *Request, v *decision, a Settlement) (*Grant
 		g.Says = "" // was about this call
 	}
 	var err error
-	if a.Choice == AllowSession || s.settings.Grants.file == nil {
-		g, err = s.settings.Grants.AddSession(r.Actor.Session, g)
+	if a.Choice == AllowSession || e.settings.Grants.file == nil {
+		g, err = e.settings.Grants.AddSession(r.Actor.Session, g)
 	} else {
-		g, err = s.settings.Grants.AddAlways(g)
+		g, err = e.settings.Grants.AddAlways(g)
 	}
 	if err != nil {
 		return nil, err
@@ -150,7 +149,7 @@ var errNotOffered = errors.New("the question offered no rule for the call as it 
 
 // takeOffer makes the grant that the question offered. It has to be about r, whose arguments the
 // person may have changed.
-func (s *compiledPolicy) takeOffer(r *Request, v *decision, a Settlement) (*Grant, error) {
+func (e *Engine) takeOffer(r *Request, v *decision, a Settlement) (*Grant, error) {
 	g := Grant{Then: v.behavior, Tool: r.Tool.Name, Schema: r.Tool.Version(), Actor: r.Actor.Ref(), Scopes: a.Offered,
 		By: a.By}
 	if v.behavior == tool.Deny {
@@ -160,7 +159,7 @@ func (s *compiledPolicy) takeOffer(r *Request, v *decision, a Settlement) (*Gran
 		slices.ContainsFunc(r.Findings, func(f target.Finding) bool { return f.Code == target.Sensitive }) {
 		return nil, errNotOffered
 	}
-	g, err := s.settings.Grants.AddAlways(g)
+	g, err := e.settings.Grants.AddAlways(g)
 	if err != nil {
 		return nil, err
 	}

@@ -245,15 +245,14 @@ func (t *Table) Run(e *Engine, lookup Lookup) ([]TestResult, error) {
 	if e == nil {
 		return nil, errors.New("run table: there is no policy: write policy: in the table, or configure one")
 	}
-	base := e.current.Load()
 	results := make([]TestResult, 0, len(t.Calls))
 	for _, c := range t.Calls {
-		results = append(results, t.run(base, c, lookup))
+		results = append(results, t.run(e, c, lookup))
 	}
 	return results, nil
 }
 
-func (t *Table) run(s *compiledPolicy, c TestCall, lookup Lookup) TestResult {
+func (t *Table) run(e *Engine, c TestCall, lookup Lookup) TestResult {
 	result := TestResult{Call: c, Name: c.Name, Place: c.Place, Want: c.Want}
 	if result.Name == "" {
 		result.Name = string(c.Tool) + " " + string(c.Request.Input)
@@ -275,11 +274,11 @@ func (t *Table) run(s *compiledPolicy, c TestCall, lookup Lookup) TestResult {
 		r.Findings = c.Request.Findings
 	}
 	if c.Mode != "" {
-		other := *s
+		other := *e
 		other.settings.Mode = c.Mode
-		s = &other
+		e = &other
 	}
-	d := s.decide(&r)
+	d := e.Decide(r)
 	result.Decision = d
 	by := ""
 	if len(d.RuleRefs) > 0 {

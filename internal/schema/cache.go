@@ -31,14 +31,7 @@ func (c *Cache) Get(digest string, raw json.RawMessage) (*Schema, error) {
 	if digest == "" {
 		digest = tool.Digest(raw)
 	}
-	e := c.entry(digest)
-	e.once.Do(func() { e.schema, e.err = Compile(raw) })
-	return e.schema, e.err
-}
-
-func (c *Cache) entry(digest string) *entry {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	e := c.entries[digest]
 	if e == nil {
 		if len(c.entries) >= c.max {
@@ -47,5 +40,7 @@ func (c *Cache) entry(digest string) *entry {
 		e = &entry{}
 		c.entries[digest] = e
 	}
-	return e
+	c.mu.Unlock()
+	e.once.Do(func() { e.schema, e.err = Compile(raw) })
+	return e.schema, e.err
 }

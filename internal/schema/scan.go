@@ -52,40 +52,34 @@ func measure(text []byte) textStats {
 			c.schemas++
 			i += len("rue") // never past a bracket in valid JSON
 		case b == '-', '0' <= b && b <= '9':
-			end := endOfNumber(text, i)
-			c.tooBig = c.tooBig || !numberInBounds(text[i:end])
-			c.beyond = c.beyond || isBeyondFloat(text[i:end])
+			end := i + 1
+			for end < len(text) && strings.IndexByte("0123456789.eE+-", text[end]) >= 0 {
+				end++
+			}
+			tooBig, beyond := outOfBounds(text[i:end])
+			c.tooBig, c.beyond = c.tooBig || tooBig, c.beyond || beyond
 			i = end - 1
 		}
 	}
 	return c
 }
 
-func endOfNumber(text []byte, i int) int {
-	for i++; i < len(text) && strings.IndexByte("0123456789.eE+-", text[i]) >= 0; i++ {
-	}
-	return i
-}
-
-func numberInBounds(number []byte) bool {
+// outOfBounds reports whether a number is too big, and whether decoding it into a 64-bit float fails. Clients decode
+// schemas so.
+func outOfBounds(number []byte) (tooBig, beyond bool) {
 	if len(number) < 5 {
-		return true
+		return false, false
 	}
-	at := bytes.IndexAny(number, "eE")
-	if at < 0 {
-		return len(number) <= maxDigits
+	digits := len(number)
+	if at := bytes.IndexAny(number, "eE"); at >= 0 {
+		n, err := strconv.Atoi(string(number[at+1:]))
+		digits, tooBig = at, err != nil || n > maxExponent || n < -maxExponent
 	}
-	n, err := strconv.Atoi(string(number[at+1:]))
-	return at <= maxDigits && err == nil && n <= maxExponent && n >= -maxExponent
-}
-
-// isBeyondFloat reports a number that decoding into a 64-bit float fails on. Clients decode schemas so.
-func isBeyondFloat(number []byte) bool {
-	if len(number) < 5 || len(number) < 300 && !bytes.ContainsAny(number, "eE") {
-		return false
+	if digits < len(number) || digits >= 300 {
+		_, err := strconv.ParseFloat(string(number), 64)
+		beyond = errors.Is(err, strconv.ErrRange)
 	}
-	_, err := strconv.ParseFloat(string(number), 64)
-	return errors.Is(err, strconv.ErrRange)
+	return tooBig || digits > maxDigits, beyond
 }
 
 // checkBounds measures raw, and fails where it is out of bounds.

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -168,16 +167,15 @@ func problems(t *testing.T, schema, args string) (all []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Validate(json.RawMessage(args))
-	if err == nil {
+	invalid := s.Validate(json.RawMessage(args))
+	if invalid == nil {
 		return nil
 	}
-	var invalid *Invalid
-	if !errors.As(err, &invalid) || len(invalid.Problems) == 0 {
-		t.Fatalf("Validate: %v; want an *Invalid", err)
+	if len(invalid.Problems) == 0 {
+		t.Fatal("Validate: no problems; want one at least")
 	}
-	if strings.Contains(err.Error(), "SECRET") {
-		t.Errorf("the error repeats a value: %s", err)
+	if strings.Contains(invalid.Error(), "SECRET") {
+		t.Errorf("the error repeats a value: %s", invalid)
 	}
 	for _, p := range invalid.Problems {
 		all = append(all, p.Path+": "+p.Message)
@@ -191,14 +189,13 @@ func TestInvalidError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Validate(json.RawMessage(`{"list":[{},{"limit":"ten"}]}`))
+	invalid := s.Validate(json.RawMessage(`{"list":[{},{"limit":"ten"}]}`))
 	want := `the arguments must have the property "owner"; argument "list[1].limit" must be an integer, got a string; ` +
 		`send the value itself, not text that holds it. Correct the arguments and call the tool again.`
-	if err == nil || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
+	if invalid == nil || invalid.Error() != want {
+		t.Fatalf("got  %v\nwant %s", invalid, want)
 	}
-	var invalid *Invalid
-	if errors.As(err, &invalid) && invalid.Problems[1].SchemaPath != "#/properties/list/items/properties/limit/type" {
+	if invalid.Problems[1].SchemaPath != "#/properties/list/items/properties/limit/type" {
 		t.Errorf("schema path %q", invalid.Problems[1].SchemaPath)
 	}
 
@@ -206,9 +203,9 @@ func TestInvalidError(t *testing.T) {
 	for i := range 30 {
 		fmt.Fprintf(&args, `,{"limit":"x%d"}`, i)
 	}
-	err = s.Validate(json.RawMessage(`{"owner":1,"list":[` + args.String()[1:] + `]}`))
-	if !errors.As(err, &invalid) || len(invalid.Problems) != maxProblems || invalid.Omitted != 20 {
-		t.Errorf("problems are not capped: %v", err)
+	invalid = s.Validate(json.RawMessage(`{"owner":1,"list":[` + args.String()[1:] + `]}`))
+	if invalid == nil || len(invalid.Problems) != maxProblems || invalid.Omitted != 20 {
+		t.Errorf("problems are not capped: %v", invalid)
 	}
 }
 

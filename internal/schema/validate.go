@@ -27,7 +27,7 @@ type Problem struct {
 	SchemaPath string `json:"schema_path,omitempty"` // JSON pointer to the keyword in the schema, with "#"
 }
 
-// Invalid is the error of Validate for arguments that the schema refuses.
+// Invalid says what a schema has against a value that it refuses.
 type Invalid struct {
 	Problems []Problem // sorted by path, then message; at most ten
 	Omitted  int       // further problems
@@ -61,16 +61,17 @@ func (e *Invalid) summary(whole, part string) string {
 	return text.String()
 }
 
-// Validate checks args, a JSON value; nothing stands for {}. Its error is an *Invalid. It may be called concurrently.
-func (s *Schema) Validate(args json.RawMessage) (err error) {
+// Validate checks args, a JSON value; nothing stands for {}. It returns nil where they fit. It may
+// be called concurrently.
+func (s *Schema) Validate(args json.RawMessage) (invalid *Invalid) {
 	defer func() {
 		switch fault := recover(); fault {
 		case nil:
 		case errCostly:
-			err = refused("are too large or too deeply nested to check against the tool's schema; send less, or a " +
-				"flatter value")
+			invalid = refused("are too large or too deeply nested to check against the tool's schema; send less, or " +
+				"a flatter value")
 		default: // the library's: a stranger's schema must not end the process
-			err = refused("cannot be checked against the tool's schema; send simpler arguments")
+			invalid = refused("cannot be checked against the tool's schema; send simpler arguments")
 		}
 	}()
 	if len(args) == 0 {
@@ -102,7 +103,7 @@ func (s *Schema) Validate(args json.RawMessage) (err error) {
 		// of the arguments
 		return nil
 	}
-	invalid := &Invalid{Problems: problems}
+	invalid = &Invalid{Problems: problems}
 	if len(problems) > maxProblems {
 		invalid.Problems, invalid.Omitted = slices.Clip(problems[:maxProblems]), len(problems)-maxProblems
 	}

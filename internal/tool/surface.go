@@ -72,6 +72,8 @@ type Surface struct {
 	// ListsFound says that the list of a session grows by the deferred tools whose declarations it is given.
 	ListsFound bool
 
+	DeferredTokens int // see Split
+
 	names    func() map[string]*Listed // made when first asked for: nobody resolves a name of most surfaces
 	withheld map[Name]*Tool            // the hub's own tools that the policy leaves out
 	full     *Surface                  // before the policy left tools out; nil where it leaves none out
@@ -93,16 +95,6 @@ func (s *Surface) StandingRecords() []Record {
 		return nil
 	}
 	return []Record{*s.record, s.created}
-}
-
-// DeferredTokens is about how many tokens of tools a list of the surface leaves out because they are deferred.
-func (s *Surface) DeferredTokens() int {
-	if s.record == nil {
-		return 0
-	}
-	all, _ := s.record.SelectionPolicy["estimated_tokens"].(int)
-	loaded, _ := s.record.SelectionPolicy["loaded_tokens"].(int)
-	return max(0, all-loaded) // with the hub's own tools a list may be larger
 }
 
 // KeepRecord keeps the record of the surface and the event that it is there, for calls that name it.
@@ -223,6 +215,9 @@ type Split struct {
 	Habits     Habits // see Surface
 	ListsFound bool   // likewise
 
+	// DeferredTokens is about how many tokens of tools a list leaves out because they are deferred.
+	DeferredTokens int
+
 	// Own are the hub's own tools, by name. With OwnFirst a name resolves to them even if another
 	// tool has it; otherwise only if no other tool has it.
 	Own      map[string]*Listed
@@ -233,7 +228,7 @@ type Split struct {
 func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
-	out.Habits, out.ListsFound = split.Habits, split.ListsFound
+	out.Habits, out.ListsFound, out.DeferredTokens = split.Habits, split.ListsFound, split.DeferredTokens
 	out.given, out.record = new(atomic.Bool), nil
 	out.own, out.ownFirst, out.deferred = split.Own, split.OwnFirst, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {

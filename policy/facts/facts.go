@@ -143,10 +143,6 @@ func Of(t *tool.Tool, o Options) *Facts {
 	return f
 }
 
-// Vouched reports whether the operator vouches that the tool is what ReadOnly says: by trust in its
-// origin, or in the config.
-func (f *Facts) Vouched() bool { return f.Trusted || f.ReadOnly.Origin == Configured }
-
 // Has reports whether the tool has the tag.
 func (f *Facts) Has(tag string) bool {
 	_, found := slices.BinarySearch(f.Tags, tag)

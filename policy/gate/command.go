@@ -114,15 +114,25 @@ func pathsIn(word string) []string {
 	return texts
 }
 
-// Command returns the program and directory of r's command; nil where r has none, or its server runs it.
-func Command(r *policy.Request) *tool.Command {
-	if r.Tool.Name.Source() == tool.SourceMCP {
-		return nil // found by its server
-	}
+// Permitted is what a decision about a call has allowed.
+type Permitted struct {
+	Aims    []tool.Aim    // its paths
+	Command *tool.Command // nil where it has none, or its server finds it
+	Targets []target.Target
+}
+
+// PermittedBy returns what a decision that lets r run allows.
+func PermittedBy(r *policy.Request) Permitted {
+	p := Permitted{Targets: r.Targets}
 	for i := range r.Targets {
-		if t := &r.Targets[i]; t.Kind == target.Command && t.Fault == "" && t.Executable != "" {
-			return &tool.Command{Program: t.Executable, Dir: r.CWD}
+		switch t := &r.Targets[i]; {
+		case t.Fault != "":
+		case t.Kind == target.Path && !t.Remote:
+			p.Aims = append(p.Aims, tool.Aim{Argument: t.Argument, Path: t.Resolved})
+		case t.Kind == target.Command && t.Executable != "" && p.Command == nil &&
+			r.Tool.Name.Source() != tool.SourceMCP:
+			p.Command = &tool.Command{Program: t.Executable, Dir: r.CWD}
 		}
 	}
-	return nil
+	return p
 }

@@ -87,9 +87,11 @@ type Options struct {
 
 // Gate is one version of permission. It is safe for concurrent use.
 type Gate struct {
+	Engine *policy.Engine // decides
+	Rates  []policy.Rate  // bound how often tools are called
+
 	config  Config
 	options Options
-	engine  *policy.Engine
 	limits  *target.Limits
 	roots   map[string]target.Root
 	usual   target.Root
@@ -108,10 +110,10 @@ type toolEntry struct {
 
 // New returns the gate of c, or every problem of it.
 func New(c Config, o Options) (*Gate, error) {
-	g := &Gate{config: c, options: o, roots: make(map[string]target.Root), own: ownTools(o.HubTools)}
+	g := &Gate{Rates: c.Rates, config: c, options: o, roots: make(map[string]target.Root), own: ownTools(o.HubTools)}
 	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Home: o.Home}
 	var err error
-	if g.engine, err = policy.Compile(settings); err != nil {
+	if g.Engine, err = policy.Compile(settings); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
 	hub := target.HubPaths{Own: o.Own}
@@ -141,12 +143,6 @@ func New(c Config, o Options) (*Gate, error) {
 	return g, nil
 }
 
-// Rates bound how often tools are called.
-func (g *Gate) Rates() []policy.Rate { return g.config.Rates }
-
-// Engine decides.
-func (g *Gate) Engine() *policy.Engine { return g.engine }
-
 // Version is a digest of all that decisions about calls to the server come from, besides remembered
 // answers: an approval holds for one version.
 func (g *Gate) Version(server string) string {
@@ -157,7 +153,7 @@ func (g *Gate) Version(server string) string {
 		// cannot be: nothing in it but strings and numbers
 		text = fmt.Append(nil, g.config.Limits, g.config.Tools, g.options.Own, from)
 	}
-	return g.engine.Version() + "+" + tool.Digest(text)
+	return g.Engine.Version() + "+" + tool.Digest(text)
 }
 
 // Channels are the ways in which people are asked, in order.
@@ -258,8 +254,16 @@ type Call struct {
 func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
 	r := policy.Request{Invocation: c.Invocation, Tool: c.Tool, Input: c.Input, Meta: c.Meta, Actor: c.Actor,
 		Profile: c.Profile, Via: c.Via}
-	k, root := g.of(c.Tool), g.root(c.Tool)
-	r.Facts, r.CWD, r.Env = k.facts, root.Dir, g.options.Sources[c.Tool.Server].Env[c.Tool.Name]
+	k, from := g.of(c.Tool), g.options.Sources[c.Tool.Server]
+	root, ok := g.roots[c.Tool.Server]
+	if !ok {
+		root = g.usual
+	}
+	root.Inside = from.Inside == c.Tool.Name
+	if dir, ok := from.Dirs[c.Tool.Name]; ok {
+		root = target.NewRoot(dir, g.options.Home)
+	}
+	r.Facts, r.CWD, r.Env = k.facts, root.Dir, from.Env[c.Tool.Name]
 	if c.Tool.Hub != nil && c.Tool.Hub.Batches {
 		return r, nil
 	}
@@ -272,21 +276,9 @@ func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
 	if err != nil {
 		return r, err
 	}
-	if find := g.options.Sources[c.Tool.Server].Commands; find != nil {
-		g.findCommands(&r, find)
+	if from.Commands != nil {
+		g.findCommands(&r, from.Commands)
 	}
 	r.Findings = g.limits.Judge(r.Targets, root)
 	return r, nil
-}
-
-func (g *Gate) root(t *tool.Tool) target.Root {
-	if dir, ok := g.options.Sources[t.Server].Dirs[t.Name]; ok {
-		return target.NewRoot(dir, g.options.Home)
-	}
-	r, ok := g.roots[t.Server]
-	if !ok {
-		r = g.usual
-	}
-	r.Inside = g.options.Sources[t.Server].Inside == t.Name
-	return r
 }

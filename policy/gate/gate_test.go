@@ -75,7 +75,7 @@ func TestSecretsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := g.Engine().Decide(t.Context(), r)
+	d := g.Engine.Decide(r)
 	if left, err := json.Marshal(r.Targets); err != nil || strings.Count(string(left), "SECRET") < 3 {
 		t.Errorf("what the call is aimed at was changed: %s %v", left, err)
 	}
@@ -129,7 +129,7 @@ func TestOwnFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := g.Engine().Decide(t.Context(), r); d.Behavior != test.want {
+		if d := g.Engine.Decide(r); d.Behavior != test.want {
 			t.Errorf("%s %s: %s, want %s: %v", test.tool.Native, test.path, d.Behavior, test.want, d.Reason)
 		}
 	}
@@ -161,7 +161,7 @@ func TestRequest(t *testing.T) {
 		if err != nil || len(r.Targets) == 0 {
 			t.Fatalf("%s: %+v, %v", given, r.Targets, err)
 		}
-		if d := g.Engine().Decide(t.Context(), r); d.Behavior != want {
+		if d := g.Engine.Decide(r); d.Behavior != want {
 			t.Errorf("%s: %s %v", given, d.Behavior, d.Reason)
 		}
 	}
@@ -201,7 +201,7 @@ func TestHostsOfRulesAndAnswersAreThoseThatClientsGoTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := g.Engine().Decide(t.Context(), r); d.Behavior != want {
+		if d := g.Engine.Decide(r); d.Behavior != want {
 			t.Errorf("%q: %s, want %s: %v", given, d.Behavior, want, d.Reason)
 		}
 	}
@@ -334,7 +334,7 @@ func FuzzMessage(f *testing.F) {
 		if err != nil {
 			t.Skip(err)
 		}
-		d := g.Engine().Decide(t.Context(), r)
+		d := g.Engine.Decide(r)
 		text := gate.Message(gate.Asked{Request: &r, Decision: &d})
 		risks := 0
 		for line := range strings.Lines(text) {
@@ -365,7 +365,7 @@ func BenchmarkPermission(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				g.Engine().Decide(b.Context(), r)
+				g.Engine.Decide(r)
 			}
 		})
 	}

@@ -20,12 +20,8 @@ func Learn(m *secret.Masker, arguments json.RawMessage, f *facts.Facts) (json.Ra
 	if f == nil {
 		return m.Learn(arguments, true)
 	}
-	return m.Learn(arguments, runs(f), f.Sensitive...)
-}
-
-// runs reports whether arguments of the tool may be commands or programs.
-func runs(f *facts.Facts) bool {
-	return f.Command.Value || slices.ContainsFunc(f.Arguments, func(a facts.Argument) bool {
+	runs := f.Command.Value || slices.ContainsFunc(f.Arguments, func(a facts.Argument) bool {
 		return a.Kind == facts.ArgumentCommand || a.Kind == facts.ArgumentCode
 	})
+	return m.Learn(arguments, runs, f.Sensitive...)
 }

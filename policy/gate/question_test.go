@@ -30,7 +30,7 @@ func TestAQuestionBeginsWithWhatMatters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := g.Engine().Decide(t.Context(), r)
+		d := g.Engine.Decide(r)
 		text := gate.Message(gate.Asked{Request: &r, Decision: &d})
 		lines := strings.Split(text, "\n")
 		if lines[0] != "mcp-toolhub asks: may mcp.files.write_file (server files) run?" || lines[1] != "Arguments: "+want ||
@@ -85,7 +85,7 @@ func TestAUsualQuestionFitsATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := g.Engine().Decide(t.Context(), r)
+	d := g.Engine.Decide(r)
 	rows, text := 0, strings.ReplaceAll(gate.Message(gate.Asked{Request: &r, Decision: &d}), dir, "/home/ann/project")
 	for line := range strings.Lines(text) {
 		rows += 1 + len(line)/76

@@ -32,10 +32,10 @@ func (g *Gate) Surface(full *tool.Surface, actor tool.Actor) *tool.Surface {
 		return before.out
 	}
 	hidden := make(map[tool.Name]string)
-	if g.retires || g.engine.MayHide(actor.Door) { // otherwise facts need not be known yet
+	if g.retires || g.Engine.MayHide(actor.Door) { // otherwise facts need not be known yet
 		for i := range full.Listed {
 			t := full.Listed[i].Tool
-			if by, hide := g.engine.Hides(t, g.Facts(t), full.Profile, actor); hide {
+			if by, hide := g.Engine.Hides(t, g.Facts(t), full.Profile, actor); hide {
 				hidden[t.Name] = by
 			}
 		}
@@ -66,7 +66,7 @@ func (g *Gate) hideOwn(hidden map[tool.Name]string, profile string, actor tool.A
 		if t.Hub.Forwards || t.Hub.Batches {
 			f.Tags = nil
 		}
-		if by, hide := g.engine.Hides(t, &f, profile, actor); hide {
+		if by, hide := g.Engine.Hides(t, &f, profile, actor); hide {
 			hidden[t.Name] = by
 		}
 	}

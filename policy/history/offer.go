@@ -32,7 +32,7 @@ func Offer(ctx context.Context, calls []Call, r *policy.Request, g *gate.Gate, h
 		before, lost := c.request(ctx, g, func(tool.Name) *tool.Tool { return r.Tool })
 		e := &example{call: c, r: before}
 		if lost == "" {
-			e.scopes, e.bounded = g.Engine().Scopes(before)
+			e.scopes, e.bounded = g.Engine.Scopes(before)
 		}
 		if lost == "" && e.bounded && sameClasses(asked, e.scopes) {
 			given[c.Answer] = append(given[c.Answer], e)
@@ -61,7 +61,7 @@ func MayOffer(r *policy.Request, g *gate.Gate) bool {
 }
 
 func offerable(r *policy.Request, g *gate.Gate) (asked []policy.Scope, ok bool) {
-	asked, ok = g.Engine().Scopes(*r)
+	asked, ok = g.Engine.Scopes(*r)
 	return asked, ok && len(r.Findings) == 0 && r.Facts != nil && !r.Facts.Has("dangerous") &&
 		(len(asked) > 0 || r.Facts.ReadOnly.Value)
 }

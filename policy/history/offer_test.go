@@ -109,20 +109,20 @@ func TestOfferIsTaken(t *testing.T) {
 		path    string
 		offered []policy.Scope
 	}{"another call than was asked about": {homeOf + "/letters/x", offered}, "nothing was offered": {homeOf + "/projects/x", nil}} {
-		d, err := g.Engine().Settle(request(c.path, "ann"), policy.Settlement{Choice: policy.AllowOffered, Offered: c.offered})
+		d, err := g.Engine.Settle(request(c.path, "ann"), policy.Settlement{Choice: policy.AllowOffered, Offered: c.offered})
 		if err == nil || d.Behavior != tool.Allow || len(grants.List()) != 0 {
 			t.Errorf("%s: %v %v", name, d, err)
 		}
 	}
-	if _, err := g.Engine().Settle(request(homeOf+"/projects/a/1", "ann"), policy.Settlement{Choice: policy.AllowOffered, Offered: offered}); err != nil {
+	if _, err := g.Engine.Settle(request(homeOf+"/projects/a/1", "ann"), policy.Settlement{Choice: policy.AllowOffered, Offered: offered}); err != nil {
 		t.Fatal(err)
 	}
 	for path, runs := range map[string]bool{"/projects/b/2": true, "/projects/c/.env": false, "/letters/x": false} {
-		if d := g.Engine().Decide(t.Context(), request(homeOf+path, "ann")); (d.Behavior == tool.Allow) != runs {
+		if d := g.Engine.Decide(request(homeOf+path, "ann")); (d.Behavior == tool.Allow) != runs {
 			t.Errorf("%s: %s", path, d.Behavior)
 		}
 	}
-	if d := g.Engine().Decide(t.Context(), request(homeOf+"/projects/b/2", "eve")); d.Behavior == tool.Allow {
+	if d := g.Engine.Decide(request(homeOf+"/projects/b/2", "eve")); d.Behavior == tool.Allow {
 		t.Error("another caller")
 	}
 }

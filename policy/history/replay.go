@@ -40,7 +40,7 @@ type Replayed struct {
 // otherwise than it did is aimed at something else by now, so nothing can be told of it.
 func Replay(ctx context.Context, calls []Call, before, next *gate.Gate, tools Tools) (*Replayed, error) {
 	out := &Replayed{Changes: []Change{}, Untold: []Change{}}
-	unseen := looksBeyond(next.Engine())
+	unseen := looksBeyond(next.Engine)
 	for i := range calls {
 		c := &calls[i]
 		if err := ctx.Err(); err != nil {
@@ -82,7 +82,7 @@ func decide(ctx context.Context, g *gate.Gate, r policy.Request, unseen []*polic
 	if slices.ContainsFunc(unseen, func(m *policy.Matcher) bool { return m.Matches(policy.NewSubject(r)) }) {
 		return d, "a rule looks at _meta or the session, which records do not keep"
 	}
-	return g.Engine().Decide(ctx, r), ""
+	return g.Engine.Decide(r), ""
 }
 
 var beyond = regexp.MustCompile(`\b_meta\b|\bactor\s*\.\s*session\b`)
@@ -104,11 +104,11 @@ func looksBeyond(e *policy.Engine) (all []*policy.Matcher) {
 
 // strayed says that a call is not what it was: the policy that decided about it is in force, and decides otherwise now.
 func strayed(ctx context.Context, c *Call, g *gate.Gate, tools Tools) string {
-	if c.Remembered || !slices.Contains(c.Said.PolicyRefs, "policy:"+g.Engine().Version()) {
+	if c.Remembered || !slices.Contains(c.Said.PolicyRefs, "policy:"+g.Engine.Version()) {
 		return ""
 	}
 	r, lost := c.request(ctx, g, tools)
-	if lost == "" && g.Engine().Decide(ctx, r).Behavior != c.Said.Behavior && len(looksBeyond(g.Engine())) == 0 {
+	if lost == "" && g.Engine.Decide(r).Behavior != c.Said.Behavior && len(looksBeyond(g.Engine)) == 0 {
 		return "the policy that decided about it decides otherwise now: the tool, or what the call is aimed at, " +
 			"has changed"
 	}

@@ -103,7 +103,7 @@ func Suggest(ctx context.Context, p Past) (*Suggested, error) {
 			continue
 		}
 		e := &example{call: c, r: r}
-		d := now.Engine().Decide(ctx, r)
+		d := now.Engine.Decide(r)
 		if e.asks = d.Behavior == tool.Ask; c.Answer == Allowed && d.Behavior == tool.Allow {
 			out.Spared++
 		}
@@ -208,7 +208,7 @@ func (s *Suggested) try(ctx context.Context, p Past, g group) error {
 	for _, h := range g.habits {
 		for _, e := range h.calls {
 			switch {
-			case !e.asks || with.Engine().Decide(ctx, e.r).Behavior != tool.Allow: // the rule changes nothing
+			case !e.asks || with.Engine.Decide(e.r).Behavior != tool.Allow: // the rule changes nothing
 			case e.call.Answer == Denied:
 				return nil
 			case e.call.Answer == Allowed:

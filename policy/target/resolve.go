@@ -24,8 +24,8 @@ const (
 var errNoObject = errors.New("the arguments are no JSON object: send one")
 
 // Resolve returns the targets of one call: first those of the schema's arguments, in its order,
-// then those of undeclared ones. It returns an error where arguments is no JSON object, or ctx is
-// done.
+// then those of arguments that the schema does not declare: it may allow any, or name none. It
+// returns an error where arguments is no JSON object, or ctx is done.
 func (p *Plan) Resolve(ctx context.Context, arguments json.RawMessage, root Root) ([]Target, error) {
 	if !rawjson.Valid(arguments) || !rawjson.IsObject(arguments) {
 		return nil, fmt.Errorf("resolve targets: %w", errNoObject)
@@ -35,7 +35,28 @@ func (p *Plan) Resolve(ctx context.Context, arguments json.RawMessage, root Root
 		a := &p.arguments[i]
 		r.walk(ctx, arguments, a, 0, "", nil)
 	}
-	p.undeclared(ctx, r, arguments)
+	n := nested{plan: p, resolution: r, size: len(arguments)}
+	_ = rawjson.Members(arguments, func(m rawjson.Member) bool {
+		if p.declared[string(m.Decoded())] && m.Value[0] != '{' && m.Value[0] != '[' {
+			return r.goesOn() // the usual case: nothing is in it
+		}
+		name := m.Name()
+		at := "/" + rawjson.PointerToken(name)
+		if p.declared[name] || slices.ContainsFunc(p.arguments, func(a argument) bool {
+			return strings.EqualFold(a.steps[0], name) // walk looks at it, in other letter case
+		}) {
+			n.look(ctx, m.Value, at, at, 1)
+			return r.goesOn()
+		}
+		text, _ := rawjson.String(m.Value)
+		if kind := facts.Undeclared(name, text); kind != "" {
+			a := &argument{Argument: facts.Argument{Kind: kind, Write: p.write}}
+			r.value(ctx, m.Value, a, at, []Note{Undeclared})
+		} else {
+			n.look(ctx, m.Value, at, at, 1)
+		}
+		return r.goesOn()
+	})
 	if err := cmp.Or(r.err, ctx.Err()); err != nil {
 		return nil, fmt.Errorf("resolve targets: %w", err)
 	}
@@ -180,35 +201,6 @@ func (r *resolution) add(ctx context.Context, targets ...Target) {
 	if err := ctx.Err(); err != nil {
 		r.err = err
 	}
-}
-
-// undeclared looks at the arguments that the schema does not declare: it may allow any, or name none.
-func (p *Plan) undeclared(ctx context.Context, r *resolution, arguments []byte) {
-	n := nested{plan: p, resolution: r, size: len(arguments)}
-	_ = rawjson.Members(arguments, func(m rawjson.Member) bool {
-		if p.declared[string(m.Decoded())] && m.Value[0] != '{' && m.Value[0] != '[' {
-			return r.goesOn() // the usual case: nothing is in it
-		}
-		name := m.Name()
-		at := "/" + rawjson.PointerToken(name)
-		if p.declared[name] || p.variant(name) {
-			n.look(ctx, m.Value, at, at, 1)
-			return r.goesOn()
-		}
-		text, _ := rawjson.String(m.Value)
-		if kind := facts.Undeclared(name, text); kind != "" {
-			a := &argument{Argument: facts.Argument{Kind: kind, Write: p.write}}
-			r.value(ctx, m.Value, a, at, []Note{Undeclared})
-		} else {
-			n.look(ctx, m.Value, at, at, 1)
-		}
-		return r.goesOn()
-	})
-}
-
-// variant reports whether walk looks at name as an argument in other letter case.
-func (p *Plan) variant(name string) bool {
-	return slices.ContainsFunc(p.arguments, func(a argument) bool { return strings.EqualFold(a.steps[0], name) })
 }
 
 // maxNested bounds the depth of pointers. A deeper value is looked at under the pointer of its

@@ -135,7 +135,7 @@ func (c *replayCmd) foresee(ctx context.Context, h *hub.Hub, call *tool.Invocati
 	if err := hub.Known(ctx, h, call.ToolID, &r); err != nil {
 		return err
 	}
-	x := h.Surfaces.Now().Gate.Engine().Explain(ctx, r)
+	x := h.Surfaces.Now().Gate.Engine.Explain(ctx, r)
 	if c.json() {
 		return c.printJSON(map[string]any{"replays": call.InvocationID, "arguments": args, "explanation": &x})
 	}

@@ -130,7 +130,7 @@ func (c policyCmd) test(ctx context.Context, file string) error {
 		return c.runTable(table, nil, nil)
 	}
 	return c.withHub(ctx, hub.Want{}, func(h *hub.Hub) error {
-		return c.runTable(table, h.Surfaces.Now().Gate.Engine(),
+		return c.runTable(table, h.Surfaces.Now().Gate.Engine,
 			func(name tool.Name, r *policy.Request) error { return hub.Known(ctx, h, name, r) })
 	})
 }

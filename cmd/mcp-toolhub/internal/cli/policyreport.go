@@ -58,7 +58,7 @@ func (c *policyCmd) report(ctx context.Context) error {
 	}
 	out := reported{Since: from.UTC()}
 	uses := history.Uses(l.Calls)
-	for _, r := range l.Gate.Engine().Rules() {
+	for _, r := range l.Gate.Engine.Rules() {
 		out.All = append(out.All, usageOf("rule", r.Ref, cmp.Or(r.Place, r.Reason), uses[r.Ref]))
 	}
 	if err := c.addGrantsAndServers(ctx, l, &out); err != nil {

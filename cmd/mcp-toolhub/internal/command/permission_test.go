@@ -98,20 +98,20 @@ func TestCommands(t *testing.T) {
 		{"sub", "../bin/alias", "bin/lister", "sub"},
 	} {
 		r := p.request(t, c.cwd, c.program, "-l")
-		got := gate.Command(&r)
+		got := gate.PermittedBy(&r).Command
 		if got == nil || got.Program != filepath.Join(p.dir, c.want) || got.Dir != filepath.Join(p.dir, c.in) || r.CWD != got.Dir {
 			t.Errorf("%+v: %+v in %s", c, got, r.CWD)
 		}
 	}
 	for _, c := range [][]string{{"", "nope"}, {"..", "lister"}, {"/", "lister"}, {"none", "lister"}, {"", ""}} {
 		r := p.request(t, c[0], c[1])
-		d := p.gate.Engine().Decide(t.Context(), r)
-		if d.Behavior != tool.Deny || gate.Command(&r) != nil {
+		d := p.gate.Engine.Decide(r)
+		if d.Behavior != tool.Deny || gate.PermittedBy(&r).Command != nil {
 			t.Errorf("%q: %s %v", c, d.Behavior, d.Reason)
 		}
 	}
 	r := p.request(t, "", "lister")
-	d := p.gate.Engine().Decide(t.Context(), r)
+	d := p.gate.Engine.Decide(r)
 	if text := gate.Message(gate.Asked{Request: &r, Decision: &d}); !strings.Contains(text, "\nGets of the environment: HOME PATH\n") || strings.Contains(text, "server's own") {
 		t.Errorf("the question is\n%s", text)
 	}
@@ -119,7 +119,7 @@ func TestCommands(t *testing.T) {
 		t.Errorf("a link to a shell is no shell: %+v", r.Targets)
 	}
 	mcp := &policy.Request{Tool: &tool.Tool{Name: "mcp.a.b"}, Targets: []target.Target{{Kind: target.Command, Executable: "ls"}}}
-	if gate.Command(mcp) != nil {
+	if gate.PermittedBy(mcp).Command != nil {
 		t.Error("the command of a server was found here")
 	}
 }
@@ -134,7 +134,7 @@ func TestCommandsAndTheHubsSecrets(t *testing.T) {
 	if err := os.Symlink("../state", filepath.Join(p.dir, "sub", "up")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.gate.Engine().Settle(p.request(t, "", "lister"), policy.Settlement{Choice: policy.AllowAlways, By: "ann"}); err != nil {
+	if _, err := p.gate.Engine.Settle(p.request(t, "", "lister"), policy.Settlement{Choice: policy.AllowAlways, By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, argv := range [][]string{
@@ -142,22 +142,22 @@ func TestCommandsAndTheHubsSecrets(t *testing.T) {
 		{"lister", "sub/up/grants.yaml"}, {"lister", "--file=state/x"}, {"lister", "-fstate/x"}, {"lister", "-d", "@state/x"}, {"lister", "--data=@state/x"},
 		{"lister", "if=" + p.dir + "/state/x"}, {"lister", "file://" + p.dir + "/state/x"}, {"lister", "a", "b", "STATE/run"}, {"lister", "--", "state/x"},
 	} {
-		d := p.gate.Engine().Decide(t.Context(), p.request(t, "", argv...))
+		d := p.gate.Engine.Decide(p.request(t, "", argv...))
 		if d.Behavior != tool.Deny || d.BlockedPath == "" {
 			t.Errorf("%q: %s %v", argv, d.Behavior, d.Reason)
 		}
 	}
-	if d := p.gate.Engine().Decide(t.Context(), p.request(t, "state", "lister", "run/1.json")); d.Behavior != tool.Deny {
+	if d := p.gate.Engine.Decide(p.request(t, "state", "lister", "run/1.json")); d.Behavior != tool.Deny {
 		t.Errorf("in the directory itself: %s %v", d.Behavior, d.Reason)
 	}
 	for _, word := range []string{"statement", "sub/near/x", "-state", "a=b", "@", "-", "="} {
-		if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "lister", word)); d.Behavior != tool.Allow {
+		if d := p.gate.Engine.Decide(p.request(t, "", "lister", word)); d.Behavior != tool.Allow {
 			t.Errorf("%q: %s %v", word, d.Behavior, d.Reason)
 		}
 	}
 	// what cannot be told is asked about where it reads like something sensitive
 	for _, word := range []string{"/proc/self/root" + p.dir + "/state/x", "/proc/1/environ", "$X/.env"} {
-		if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "lister", word)); d.Behavior != tool.Ask {
+		if d := p.gate.Engine.Decide(p.request(t, "", "lister", word)); d.Behavior != tool.Ask {
 			t.Errorf("%q: %s %v", word, d.Behavior, d.Reason)
 		}
 	}
@@ -168,10 +168,10 @@ func TestCommandGrants(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	first := p.request(t, "", "lister", "-l")
-	if d := p.gate.Engine().Decide(t.Context(), first); d.Behavior != tool.Ask {
+	if d := p.gate.Engine.Decide(first); d.Behavior != tool.Ask {
 		t.Fatalf("%s %v", d.Behavior, d.Reason)
 	}
-	if _, err := p.gate.Engine().Settle(first, policy.Settlement{Choice: policy.AllowSession, By: "ann"}); err != nil {
+	if _, err := p.gate.Engine.Settle(first, policy.Settlement{Choice: policy.AllowSession, By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -191,23 +191,23 @@ func TestCommandGrants(t *testing.T) {
 		{"a link to a sensitive file", "", []string{"lister", "key"}, tool.Ask},
 		{"a directory of keys", "", []string{"lister", "sub/../.ssh/id"}, tool.Ask},
 	} {
-		if d := p.gate.Engine().Decide(t.Context(), p.request(t, c.cwd, c.argv...)); d.Behavior != c.want {
+		if d := p.gate.Engine.Decide(p.request(t, c.cwd, c.argv...)); d.Behavior != c.want {
 			t.Errorf("%s: %s %v", c.name, d.Behavior, d.Reason)
 		}
 	}
 	// by another name it may be another program, and is remembered as that
-	if _, err := p.gate.Engine().Settle(p.request(t, "", "alias"), policy.Settlement{Choice: policy.AllowAlways, By: "ann"}); err != nil {
+	if _, err := p.gate.Engine.Settle(p.request(t, "", "alias"), policy.Settlement{Choice: policy.AllowAlways, By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "bin/alias", "-x")); d.Behavior != tool.Allow {
+	if d := p.gate.Engine.Decide(p.request(t, "", "bin/alias", "-x")); d.Behavior != tool.Allow {
 		t.Errorf("%s %v", d.Behavior, d.Reason)
 	}
 	// a shell runs anything: only this very call is remembered
 	shell := p.request(t, "", "innocent", "-c", "x")
-	if _, err := p.gate.Engine().Settle(shell, policy.Settlement{Choice: policy.AllowSession, By: "ann"}); err != nil {
+	if _, err := p.gate.Engine.Settle(shell, policy.Settlement{Choice: policy.AllowSession, By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "innocent", "-c", "y")); d.Behavior != tool.Ask {
+	if d := p.gate.Engine.Decide(p.request(t, "", "innocent", "-c", "y")); d.Behavior != tool.Ask {
 		t.Errorf("a shell was allowed for whatever it is given: %v", d.Reason)
 	}
 	// the file behind the name is another one by now
@@ -217,7 +217,7 @@ func TestCommandGrants(t *testing.T) {
 	if err := os.Symlink("other", filepath.Join(p.dir, "bin/lister")); err != nil {
 		t.Fatal(err)
 	}
-	if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "lister", "-l")); d.Behavior != tool.Ask {
+	if d := p.gate.Engine.Decide(p.request(t, "", "lister", "-l")); d.Behavior != tool.Ask {
 		t.Errorf("another program was allowed: %v", d.Reason)
 	}
 }

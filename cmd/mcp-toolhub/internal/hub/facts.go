@@ -96,7 +96,7 @@ func Explained(ctx context.Context, h *Hub, name tool.Name, r policy.Request) (x
 	for i := range r.Targets[:min(len(r.Targets), gate.MaxTwinLookups)] {
 		r.Targets[i].Twins()
 	}
-	x = h.Surfaces.Now().Gate.Engine().Explain(ctx, r)
+	x = h.Surfaces.Now().Gate.Engine.Explain(ctx, r)
 	surface, err := h.Surfaces.Surface(r.Profile, r.Actor)
 	if err == nil {
 		x.Deferred, x.FoundWith = surface.IsDeferred(r.Tool.Name), string(deferred.SearchName)

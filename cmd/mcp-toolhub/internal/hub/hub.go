@@ -280,7 +280,7 @@ const maxLeftOut = 1000
 
 // describeSurface completes the record of a new surface.
 func (h *Hub) describeSurface(r *tool.SurfaceRecord) {
-	r.PolicyRefs = []string{"policy:" + h.Surfaces.Now().Gate.Engine().Version()}
+	r.PolicyRefs = []string{"policy:" + h.Surfaces.Now().Gate.Engine.Version()}
 	r.RuntimeRefs = []string{"mcp-toolhub/" + Version()}
 	if profile, ok := strings.CutPrefix(r.Scope, "profile:"); ok {
 		left := h.Surfaces.leftOut(profile)

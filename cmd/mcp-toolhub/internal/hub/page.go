@@ -351,6 +351,6 @@ func (p *pageHub) SecretNames() ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), err
 }
 
-func (p *pageHub) Rules() []policy.NamedRule { return p.Surfaces.Now().Gate.Engine().Rules() }
+func (p *pageHub) Rules() []policy.NamedRule { return p.Surfaces.Now().Gate.Engine.Rules() }
 
 func (p *pageHub) Revoke(id string) error { return p.Permission.Grants.Revoke(id) }

@@ -38,7 +38,9 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 		inv.mapFailure()
 		return nil
 	}
-	inv.speak()
+	if a := inv.approved; a != nil && a.says != "" {
+		inv.addText(metaFeedback, []byte("true"), "The person who allowed this call says: ", a.says)
+	}
 	inv.outcome.Free, inv.outcome.Revision = inv.reply.Free, inv.reply.Mapping.ProtocolVersion
 	if r := &inv.reply; r.Task != "" {
 		inv.outcome.Task = &Task{ID: r.Task, Session: r.Session, RequestID: r.Mapping.JSONRPCRequestID}
@@ -193,59 +195,48 @@ func objects(content json.RawMessage) json.RawMessage {
 }
 
 // emitTerminal is the one finish: the terminal records reach the journal before anybody gets the
-// outcome. They are written even where the caller has gone.
+// outcome. They are written even where the caller has gone. The log hears of the end, too.
 func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
+	o := &p.opts
 	if inv.hooks != nil {
 		p.recordCancellation(ctx, inv) // hooks after the call take a while
 	}
 	inv.outcome.Status, inv.end.At = inv.status, time.Now()
 	inv.describe()
-	if err := p.opts.Journal.End(ctx, &inv.record, &inv.end); err != nil {
+	if err := o.Journal.End(ctx, &inv.record, &inv.end); err != nil {
 		inv.outcome.JournalFailed = true
 		level := slog.LevelError
 		if inv.started.IsZero() {
 			level = slog.LevelDebug // nothing has happened that is not known now, and a full disk must not fill the log
 		}
-		p.opts.Logger.Log(ctx, level, "terminal record is not in the journal", "invocation", inv.id, "tool",
+		o.Logger.Log(ctx, level, "terminal record is not in the journal", "invocation", inv.id, "tool",
 			inv.toolID(), "error", err)
 	}
-	logEnd(ctx, p, inv)
-	return nil
-}
-
-func logEnd(ctx context.Context, p *Pipeline, inv *invocation) {
-	o := &p.opts
 	if inv.failure == nil && !o.Logger.Enabled(ctx, slog.LevelDebug) {
-		return // the usual case: nothing of what follows is worth its memory
+		return nil // the usual case: nothing of what follows is worth its memory
 	}
 	attrs := []any{"tool", inv.toolID(), "status", inv.status, "invocation", inv.id, "actor", inv.call.Actor.Ref(),
 		"ms", inv.end.At.Sub(inv.record.Created).Milliseconds()}
 	if inv.failure == nil {
 		o.Logger.Debug("call ended", attrs...)
-		return
+		return nil
 	}
 	attrs = append(attrs, "class", inv.failure.Class, "code", inv.failure.ErrorCode())
 	if inv.failure.Class == tool.ClassRateLimited && inv.started.IsZero() { // a flood of calls is none of lines
 		p.sayRefused.Do(func() { o.Logger.Info("calls are refused, this one and perhaps others", attrs...) })
-		return
+		return nil
 	}
 	if inv.failure.Cause != nil && !inv.outcome.Unkept { // what a hook keeps out of the journal is not logged either
 		cause, _ := inv.record.Learned().Text(inv.failure.Cause.Error())
 		attrs = append(attrs, "cause", cause)
 	}
 	o.Logger.Info("call failed", attrs...)
+	return nil
 }
 
 // metaFeedback marks the content block in which a person speaks to the model. Where a result has no
 // content, it is the member of _meta that holds the text.
 const metaFeedback = "toolhub/feedback"
-
-// speak adds the words of the person who allowed the call to the result.
-func (inv *invocation) speak() {
-	if inv.approved != nil && inv.approved.says != "" {
-		inv.addText(metaFeedback, []byte("true"), "The person who allowed this call says: ", inv.approved.says)
-	}
-}
 
 // addText adds a text for the model to the result: as a text block after the tool's own content,
 // which mark below key in its _meta tells from that. Where there is no content, as in the result of

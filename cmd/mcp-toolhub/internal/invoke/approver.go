@@ -209,9 +209,9 @@ func (q *approvalRequest) CheckArguments(arguments []byte) error {
 	if q.request.Tool.Validate == tool.ValidateWarn {
 		return nil
 	}
-	invalid, err := q.approver.arguments.invalid(q.request.Tool, arguments)
+	invalid := q.approver.arguments.invalid(q.request.Tool, arguments)
 	if invalid == nil {
-		return err
+		return nil
 	}
 	return fmt.Errorf("the changed arguments do not fit the tool, and the call still waits: %s", invalid.Summary())
 }
@@ -308,7 +308,7 @@ func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *appro
 	}
 	// by another call's client, and yet not this one's
 	if errors.Is(err, approval.ErrAnswered) && !answer.Choice.Allows() {
-		d, _ := q.gate.Engine().Settle(q.request, policy.Settlement{Choice: policy.DenyOnce,
+		d, _ := q.gate.Engine.Settle(q.request, policy.Settlement{Choice: policy.DenyOnce,
 			Sentence: answer.Sentence, By: answer.By, Dismissed: answer.Dismissed})
 		inv.decided(&d)
 		return "", false, denied(&d)
@@ -426,7 +426,7 @@ func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalReque
 			return err
 		}
 	}
-	d, err := g.Engine().Settle(r, policy.Settlement{Choice: answer.Choice, Sentence: answer.Sentence, By: answer.By,
+	d, err := g.Engine.Settle(r, policy.Settlement{Choice: answer.Choice, Sentence: answer.Sentence, By: answer.By,
 		Dismissed: answer.Dismissed, Modified: answer.Arguments != nil, Offered: q.offered()})
 	if err != nil {
 		a.opts.Logger.Warn("an answer is not remembered", "invocation", inv.id, "tool", inv.toolID(), "error", err)
@@ -437,7 +437,7 @@ func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalReque
 		return denied(&d)
 	}
 	inv.approved = &consent{a.binding(g, inv, &r), answer.By, answer.Sentence}
-	inv.permitted = permitted{aims(&r), gate.Command(&r), r.Targets}
+	inv.permitted = gate.PermittedBy(&r)
 	inv.moveTo(tool.StatusApproved)
 	return nil
 }

@@ -23,7 +23,7 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 		return false
 	}
 	// A hook has seen the result, and not the artifacts.
-	ours = ours && !(inv.failed() && inv.reply.Result != nil) && (inv.hooks == nil || !inv.hooks.changed)
+	ours = ours && (inv.failure == nil || inv.reply.Result == nil) && (inv.hooks == nil || !inv.hooks.changed)
 	if rule.Artifacts != nil {
 		inv.reply.Artifacts = append(inv.reply.Artifacts, taker{o.Sources, rule.Artifacts, inv}.takeIn(ctx, ours)...)
 	}

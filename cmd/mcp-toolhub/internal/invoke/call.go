@@ -15,10 +15,12 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 // resolveTool finds the tool among those that the caller sees, by any of its names. A name that is hidden from the
-// caller and one that never was get the same bytes.
+// caller and one that never was get the same bytes. A call of a deferred tool whose declaration the caller has not got
+// is refused.
 func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	faulty := inv.readAgent()
 	if r := inv.call.Request; r != nil {
@@ -40,23 +42,7 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: refused.Message}
 	}
 	if !ok {
-		what := "list the tools and use a name from there"
-		if finder := inv.call.Surface.Finder(); finder != "" && len(inv.call.Surface.Deferred) > 0 {
-			what = "find one with " + string(finder)
-		}
-		hidden := p.concealed(inv)
-		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q: %s",
-			inv.call.Name, what)}
-		if hidden != nil {
-			return hidden
-		}
-		if inv.resumed {
-			return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "tool_gone", OutcomeUnknown: true,
-				Message: fmt.Sprintf("%q waited for input, and is offered no more: check whether the call has taken "+
-					"effect; %s", inv.call.Name, what)}
-		}
-		return &tool.Failure{Class: tool.ClassUnknownTool, Code: "tool_not_available",
-			Message: fmt.Sprintf("no tool %q is offered here: %s", inv.call.Name, what)}
+		return p.unknown(inv)
 	}
 	if inv.resumed {
 		if l.Tool.Name != inv.listed.Tool.Name {
@@ -74,7 +60,35 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	if faulty != nil {
 		return faulty
 	}
-	return p.admit(inv)
+	if p.opts.Admit == nil || !inv.call.Surface.IsDeferred(l.Tool.Name) {
+		return nil
+	}
+	c := inv.call
+	records, err := p.opts.Admit.Admit(tool.DeferredCall{Invocation: inv.id, Surface: c.Surface, Listed: l,
+		Actor: c.Actor, SelectionRef: c.SelectionRef, Loaded: c.Loaded})
+	inv.record.Add(time.Now(), records...)
+	return err
+}
+
+// unknown is the failure of a call whose name no tool has that the caller sees.
+func (p *Pipeline) unknown(inv *invocation) error {
+	what := "list the tools and use a name from there"
+	if finder := inv.call.Surface.Finder(); finder != "" && len(inv.call.Surface.Deferred) > 0 {
+		what = "find one with " + string(finder)
+	}
+	hidden := p.concealed(inv)
+	inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q: %s",
+		inv.call.Name, what)}
+	if hidden != nil {
+		return hidden
+	}
+	if inv.resumed {
+		return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "tool_gone", OutcomeUnknown: true,
+			Message: fmt.Sprintf("%q waited for input, and is offered no more: check whether the call has taken "+
+				"effect; %s", inv.call.Name, what)}
+	}
+	return &tool.Failure{Class: tool.ClassUnknownTool, Code: "tool_not_available",
+		Message: fmt.Sprintf("no tool %q is offered here: %s", inv.call.Name, what)}
 }
 
 // found notes which tool the call is of.
@@ -93,8 +107,8 @@ func (p *Pipeline) concealed(inv *invocation) error {
 	g := p.opts.Settings.Gate()
 	inv.hidden = true
 	p.found(inv, t)
-	inv.record.Name(g.Engine().InForce())
-	d := g.Engine().Hidden(by, policy.Request{Invocation: inv.id, Tool: t, Facts: inv.facts, Actor: inv.call.Actor,
+	inv.record.Name(g.Engine)
+	d := g.Engine.Hidden(by, policy.Request{Invocation: inv.id, Tool: t, Facts: inv.facts, Actor: inv.call.Actor,
 		Profile: inv.call.Surface.Profile})
 	inv.decided(&d)
 	return denied(&d)
@@ -119,18 +133,6 @@ func (inv *invocation) readAgent() (err error) {
 	return nil
 }
 
-// admit refuses a call of a deferred tool whose declaration the caller has not got.
-func (p *Pipeline) admit(inv *invocation) error {
-	c := inv.call
-	if p.opts.Admit == nil || !c.Surface.IsDeferred(inv.listed.Tool.Name) {
-		return nil
-	}
-	records, err := p.opts.Admit.Admit(tool.DeferredCall{Invocation: inv.id, Surface: c.Surface, Listed: inv.listed,
-		Actor: c.Actor, SelectionRef: c.SelectionRef, Loaded: c.Loaded})
-	inv.record.Add(time.Now(), records...)
-	return err
-}
-
 // parseSchema checks the arguments against the tool's input schema before anything has an effect.
 func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 	args := inv.call.Arguments
@@ -144,10 +146,12 @@ func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 	}
 	for {
 		inv.inputs.observable = args
-		if name := internalIn(inv.listed.Tool, args); name != "" {
-			inv.moveTo(tool.StatusSchemaParseFailed)
-			return &tool.Failure{Class: tool.ClassInvalidArguments,
-				Message: fmt.Sprintf("the argument %q is not for callers: leave it out", name)}
+		for _, pointer := range inv.listed.Tool.Internal { // which only hooks and people may set
+			if name := pointer[1:]; holdsAt(args, strings.Split(name, "/")) {
+				inv.moveTo(tool.StatusSchemaParseFailed)
+				return &tool.Failure{Class: tool.ClassInvalidArguments,
+					Message: fmt.Sprintf("the argument %q is not for callers: leave it out", name)}
+			}
 		}
 		to, err := p.validator.check(inv, args, true)
 		if to == nil {
@@ -158,16 +162,6 @@ func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 			Reason: "the tool takes the JSON that a text holds, and no text"}, to)
 		args = to
 	}
-}
-
-// internalIn returns an argument that only hooks and people may set; "" where there is none.
-func internalIn(t *tool.Tool, args json.RawMessage) string {
-	for _, pointer := range t.Internal {
-		if steps := strings.Split(pointer[1:], "/"); holdsAt(args, steps) {
-			return pointer[1:]
-		}
-	}
-	return ""
 }
 
 // holdsAt reports whether value has something at the end of a JSON pointer, where * stands for
@@ -230,7 +224,7 @@ func (v *validator) textAsJSON(t *tool.Tool, args json.RawMessage, invalid *sche
 			return nil
 		}
 	}
-	if still, err := v.invalid(t, to); still != nil || err != nil {
+	if v.invalid(t, to) != nil {
 		return nil
 	}
 	return to
@@ -244,9 +238,9 @@ func (v *validator) check(inv *invocation, args json.RawMessage, texts bool) (to
 		return nil, f
 	}
 	t := inv.listed.Tool
-	invalid, err := v.invalid(t, args)
+	invalid := v.invalid(t, args)
 	if invalid == nil {
-		return nil, err
+		return nil, nil
 	}
 	if texts {
 		if to = v.textAsJSON(t, args, invalid); to != nil {
@@ -264,25 +258,18 @@ func (v *validator) check(inv *invocation, args json.RawMessage, texts bool) (to
 }
 
 // invalid returns what the schema of t has against arguments; nil where it has nothing, or nobody checks.
-func (v *validator) invalid(t *tool.Tool, args json.RawMessage) (*schema.Invalid, error) {
+func (v *validator) invalid(t *tool.Tool, args json.RawMessage) *schema.Invalid {
 	if t.Validate == tool.ValidateOff {
-		return nil, nil
+		return nil
 	}
 	text, digest := t.RuntimeSchema()
 	s, err := v.schemas.Get(digest, text)
 	if err != nil {
 		// Admission replaces schemas that do not compile, so this is a fault of the hub; the server checks for itself.
 		v.logger.Warn("input schema does not compile: arguments are not checked", "tool", t.Name, "error", err)
-		return nil, nil
+		return nil
 	}
-	if err = s.Validate(args); err == nil {
-		return nil, nil
-	}
-	var invalid *schema.Invalid
-	if !errors.As(err, &invalid) {
-		return nil, fmt.Errorf("validate arguments of %q: %w", t.Name, err)
-	}
-	return invalid, nil
+	return s.Validate(args)
 }
 
 // validateValues is the place of preflight checks beyond the schema. No tool declares any: executors check values
@@ -315,8 +302,10 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 		return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled,
 			Message: "the call was canceled before it began"})
 	}
-	if err := p.judgeAgain(ctx, inv); err != nil {
-		return err
+	if inv.waited {
+		if err := p.judgeAgain(ctx, inv); err != nil {
+			return err
+		}
 	}
 	inv.moveTo(tool.StatusRunning)
 	inv.describe()
@@ -339,7 +328,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	}
 	if err != nil {
 		inv.reply.Artifacts, inv.reply.Mapping = reply.Artifacts, reply.Mapping
-		return becauseOf(inv.patient(ctx), err) // what is let finish has failed by itself
+		return err
 	}
 	if reply.NeedsInput && !inv.call.suspends() {
 		return fmt.Errorf("execute %q: the server needs input of a client that cannot give it with another request",
@@ -349,31 +338,43 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	return nil
 }
 
-// callExecutor calls the executor, for the call or for a retry.
+// callExecutor calls the executor, for the call or for a retry. Where the tool's interrupt behaviour
+// is to block, its context does not end with the client's request: the call is let finish, and what
+// ended is the client's wait.
 func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocation) (tool.Reply, error) {
-	c := inv.call
+	c, t := inv.call, inv.listed.Tool
 	meta := c.Meta
 	if inv.trace != nil {
-		meta = inv.trace.Hop(ctx, inv.listed.Tool, meta)
+		meta = inv.trace.Hop(ctx, t, meta)
 	}
-	x := &reporter{inv: inv, note: func(failure string) { p.opts.note(ctx, inv, failure) }}
+	x := &reporter{inv: inv, asker: c.Ask, server: t.Server,
+		note: func(failure string) { p.opts.note(ctx, inv, failure) }}
 	defer x.close()
 	e := &tool.Execution{
-		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call,
-		Command: inv.permitted.command,
-		Aims:    inv.permitted.aims, Meta: meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface,
+		Invocation: inv.id, Tool: t, Params: c.Params, Arguments: inv.inputs.call,
+		Command: inv.permitted.Command,
+		Aims:    inv.permitted.Aims, Meta: meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface,
 		Loaded:       c.Loaded,
 		InputByRetry: c.suspends(), Notify: c.Notify, Hears: c.Hears, Arrival: c.Arrival,
-		Ask: x.asker(), Progress: x.report, Record: x.record,
+		Progress: x.report, Record: x.record,
 	}
-	reply, err := ex.Execute(inv.patient(ctx), e)
-	if err == nil || p.opts.SignIn == nil || tool.NeedsSignIn(err) == nil {
-		return reply, err
+	if c.Ask != nil {
+		e.Ask = x.ask
 	}
-	if err := p.opts.SignIn.SignIn(ctx, x.signIn(e, tool.NeedsSignIn(err))); err != nil {
-		return reply, err
+	patient := ctx
+	if inv.facts != nil && inv.facts.Interrupt.Value == facts.InterruptBlock {
+		patient = context.WithoutCancel(ctx)
 	}
-	return ex.Execute(inv.patient(ctx), e)
+	reply, err := ex.Execute(patient, e)
+	if err == nil {
+		return reply, nil
+	}
+	if need := tool.NeedsSignIn(err); need != nil && p.opts.SignIn != nil {
+		if err = p.opts.SignIn.SignIn(ctx, x.signIn(e, need)); err == nil {
+			reply, err = ex.Execute(patient, e)
+		}
+	}
+	return reply, becauseOf(patient, err) // what is let finish has failed by itself
 }
 
 // becauseOf returns err, or why the call was canceled where its door has given a reason: a

@@ -268,7 +268,7 @@ func (inv *invocation) changeResult(e hook.Event, result json.RawMessage) {
 	}
 	inv.setResult(tool.Reply{Result: result})
 	inv.hooks.changed = true
-	if isError, _ := inv.outcome.Object.Get("isError"); !inv.failed() &&
+	if isError, _ := inv.outcome.Object.Get("isError"); inv.failure == nil &&
 		(string(isError) == "true") != (inv.outcome.Class != "") {
 		judge(inv, "a hook says that the result is an error")
 	}
@@ -343,19 +343,11 @@ func (p *Pipeline) afterDeciding(ctx context.Context, inv *invocation, decided e
 }
 
 // postHooks runs the hooks of post_tool_use, or of post_tool_use_failure, where the tool has run,
-// and brings the invocation to its last status, once results.redact has its say. A call that was
-// canceled meanwhile does not keep them from running: they may keep a secret from being recorded.
+// before results.redact has its say. A call that was canceled meanwhile does not keep them from
+// running: they may keep a secret from being recorded.
 func (p *Pipeline) postHooks(ctx context.Context, inv *invocation) error {
-	defer func() {
-		if inv.hooks == nil || !inv.hooks.plan.Has(hook.ResultPersistence) { // else see keptResult
-			inv.moveTo(inv.final)
-		}
-	}()
 	defer inv.redact(p.opts.Logger)
-	defer func() {
-		inv.call.Member.failed(inv)
-		inv.release()
-	}()
+	defer inv.release()
 	if inv.hooks == nil {
 		return nil
 	}
@@ -394,9 +386,10 @@ func (inv *invocation) addContext() {
 // result; nil for nothing. The invocation comes to its last status after them.
 func (p *Pipeline) keptResult(ctx context.Context, inv *invocation) (json.RawMessage, rawjson.Object) {
 	h := inv.hooks
-	defer func() { inv.moveOnce(inv.final) }()
+	defer func() { inv.moveTo(inv.final) }()
 	if inv.outcome.Result == nil {
 		p.keptError(ctx, inv)
+		limitError(inv)
 	}
 	if h == nil || inv.outcome.Result == nil {
 		return inv.outcome.Result, inv.outcome.Object

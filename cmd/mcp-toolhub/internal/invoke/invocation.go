@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // invocation is the state of one call on its way through the phases. One goroutine owns it at a
@@ -40,7 +40,7 @@ type invocation struct {
 	started time.Time // when the executor was about to be called; zero before
 
 	approved  *consent // so that nobody is asked again after a suspension
-	permitted permitted
+	permitted gate.Permitted
 	hidden    bool // the policy hides the tool from the caller, who is answered as to an unknown name
 	yielded   bool // it ends before a person has answered: its client is to call again
 
@@ -69,13 +69,6 @@ type walk struct {
 // value where it differs.
 type inputs struct {
 	model, observable, permission, call json.RawMessage
-}
-
-// permitted holds what a decision has allowed: paths, and a command to run.
-type permitted struct {
-	aims    []tool.Aim
-	command *tool.Command
-	targets []target.Target
 }
 
 func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
@@ -133,8 +126,6 @@ func (inv *invocation) answeredBy(answers []tool.Answer) {
 	}
 }
 
-func (inv *invocation) failed() bool { return inv.failure != nil }
-
 // fail records why the invocation failed. The first reason stays: a later phase that fails too adds nothing that the
 // caller could act on.
 func (inv *invocation) fail(err error) {
@@ -185,12 +176,20 @@ func (inv *invocation) moveTo(s tool.Status) {
 	inv.record.Move(s, time.Now())
 }
 
-// release gives back what the invocation holds of the hub.
+// release gives back what the invocation holds of the hub. Before that, its siblings hear of its
+// failure, if it has failed.
 func (inv *invocation) release() {
+	class := inv.outcome.Class
+	if m := inv.call.Member; m != nil && m.Failed != nil && class != "" {
+		status := inv.final
+		if inv.hidden {
+			status = tool.StatusFailed // as its caller is told
+		}
+		m.Failed(status, class)
+	}
 	if inv.place.queue == nil {
 		return
 	}
-	class := inv.outcome.Class
 	// that somebody gave up is no fault of the server
 	inv.place.leave(class != "" && class != tool.ClassCanceled && class != tool.ClassStreamingDiscarded)
 	inv.place = place{}

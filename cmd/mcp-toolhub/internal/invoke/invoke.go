@@ -289,7 +289,6 @@ func (p *Pipeline) Invoke(ctx context.Context, c *Call) Outcome {
 // run is the one loop: from the beginning, or from where a suspended invocation goes on. Nobody uses inv after its end.
 func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 	defer func() {
-		inv.call.Member.failed(inv)
 		inv.release()
 		if out.Task != nil {
 			out.Task.await(p, inv)
@@ -297,14 +296,14 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 	}()
 	for ; inv.next < len(p.phases); inv.next++ {
 		ph := &p.phases[inv.next]
-		if inv.failed() && !ph.always || inv.resumed && !ph.again {
+		if inv.failure != nil && !ph.always || inv.resumed && !ph.again {
 			continue
 		}
 		if err := p.runPhase(ctx, ph, inv); err != nil {
 			inv.fail(err)
 		}
 		p.noteLap(inv, ph.name)
-		if inv.reply.NeedsInput && !inv.failed() {
+		if inv.reply.NeedsInput && inv.failure == nil {
 			return p.suspend(ctx, inv)
 		}
 	}

@@ -127,10 +127,19 @@ func (l *lane) isUnlocked(p *place) bool {
 	return !slices.ContainsFunc(l.running, func(r *place) bool { return r != p && !r.unlocked && r.conflicts(p) })
 }
 
-// admit lets waiting calls in as long as there is room.
-func (l *lane) admit(parallel int) {
-	l.relockAll()
-	for len(l.running) < parallel {
+// admit gives calls that have waited for input their locks again: they come before those that have
+// not begun. Then it lets waiting calls in as long as there is room.
+func (l *lane) admit(limits Limits) {
+	for i := 0; i < len(l.back); {
+		p := l.back[i]
+		if !l.isUnlocked(p) || slices.ContainsFunc(l.back[:i], p.conflicts) {
+			i++
+			continue
+		}
+		p.unlocked = false
+		l.stopRelocking(p)
+	}
+	for len(l.running) < limits.parallel() {
 		p := l.next()
 		if p == nil {
 			return
@@ -167,19 +176,6 @@ func (l *lane) next() *place {
 		return p
 	}
 	return nil
-}
-
-// relockAll gives calls that have waited for input their locks again. They come before those that have not begun.
-func (l *lane) relockAll() {
-	for i := 0; i < len(l.back); {
-		p := l.back[i]
-		if !l.isUnlocked(p) || slices.ContainsFunc(l.back[:i], p.conflicts) {
-			i++
-			continue
-		}
-		p.unlocked = false
-		l.stopRelocking(p)
-	}
 }
 
 // stopRelocking ends a call's wait for its locks.

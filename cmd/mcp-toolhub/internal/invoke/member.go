@@ -63,22 +63,10 @@ type Member struct {
 // turn waits until the call may run.
 func (m *Member) turn(ctx context.Context) error {
 	m.decided()
-	if m == nil || m.Turn == nil {
+	if m.Turn == nil {
 		return nil
 	}
 	return m.Turn(ctx)
-}
-
-// failed tells of the failure of inv, if it has failed.
-func (m *Member) failed(inv *invocation) {
-	if m == nil || m.Failed == nil || inv.outcome.Class == "" {
-		return
-	}
-	status := inv.final
-	if inv.hidden {
-		status = tool.StatusFailed // as its caller is told
-	}
-	m.Failed(status, inv.outcome.Class)
 }
 
 // decided notes that the call is going to be asked about no more, or waits for that. Nothing

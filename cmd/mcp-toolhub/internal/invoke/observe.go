@@ -33,6 +33,7 @@ type Ended struct {
 	Member bool       // another call has made it, such as a batch
 	Trace  Trace      // from Begin
 	Began  time.Time
+	Took   time.Duration // from its beginning until it was recorded
 	Laps   []Lap
 	Status tool.Status
 	Class  tool.ErrorClass // "" where the tool answered without isError
@@ -46,14 +47,6 @@ type Ended struct {
 	KeptChars int             // characters of the result that the caller did not get
 	Arguments json.RawMessage // masked; nil where they are large
 	Result    json.RawMessage // the content, masked; nil where there is none, or it is large
-}
-
-// Took is how long the call took, from its beginning until it was recorded.
-func (e *Ended) Took() time.Duration {
-	if len(e.Laps) == 0 {
-		return 0
-	}
-	return e.Laps[len(e.Laps)-1].Until
 }
 
 // Lap is a phase that a call has been through. It began with the end of the lap before.
@@ -83,8 +76,8 @@ func (p *Pipeline) observe(ctx context.Context, inv *invocation) {
 		return
 	}
 	e := Ended{Call: inv.call, ID: inv.id, Member: inv.record.Parent != "", Trace: inv.trace, Began: inv.record.Created,
-		Laps: inv.laps, Status: inv.outcome.Status, Class: inv.outcome.Class, Error: inv.end.Error, RPC: inv.outcome.Err,
-		Executor: inv.reply.Mapping, KeptChars: inv.kept}
+		Took: inv.laps[len(inv.laps)-1].Until, Laps: inv.laps, Status: inv.outcome.Status, Class: inv.outcome.Class,
+		Error: inv.end.Error, RPC: inv.outcome.Err, Executor: inv.reply.Mapping, KeptChars: inv.kept}
 	if !inv.outcome.JournalFailed { // otherwise nobody has masked them
 		e.Arguments, e.Result = inv.record.Input.Model, inv.end.Content
 	}

@@ -1,8 +1,6 @@
 package invoke
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -17,7 +15,15 @@ func (v *validator) checkOutput(inv *invocation) {
 	if t.OutputSchema == nil || inv.outcome.Task != nil {
 		return
 	}
-	invalid := v.invalidOutput(inv)
+	var invalid *schema.Invalid
+	if structured, ok := inv.outcome.Object.Get("structuredContent"); !ok {
+		invalid = &schema.Invalid{Problems: []schema.Problem{{Message: "is missing"}}}
+	} else if s, err := v.schemas.Get(t.OutputDigest, t.OutputSchema); err != nil {
+		// admission removes schemas that do not compile
+		v.logger.Warn("output schema does not compile: results are not checked", "tool", t.Name, "error", err)
+	} else {
+		invalid = s.ValidateOutput(structured)
+	}
 	if invalid == nil {
 		return
 	}
@@ -30,25 +36,6 @@ func (v *validator) checkOutput(inv *invocation) {
 	}
 }
 
-// invalidOutput returns what the output schema has against the result; nil where it has nothing.
-func (v *validator) invalidOutput(inv *invocation) *schema.Invalid {
-	t := inv.listed.Tool
-	structured, ok := inv.outcome.Object.Get("structuredContent")
-	if !ok {
-		return &schema.Invalid{Problems: []schema.Problem{{Message: "is missing"}}}
-	}
-	s, err := v.schemas.Get(t.OutputDigest, t.OutputSchema)
-	if err != nil { // admission removes schemas that do not compile
-		v.logger.Warn("output schema does not compile: results are not checked", "tool", t.Name, "error", err)
-		return nil
-	}
-	err = s.ValidateOutput(structured)
-	if invalid, ok := errors.AsType[*schema.Invalid](err); ok || err == nil {
-		return invalid
-	}
-	return &schema.Invalid{Problems: []schema.Problem{{Message: fmt.Sprintf("cannot be checked: %v", err)}}}
-}
-
 // outputOf says whether a success has brought nothing.
 func outputOf(result rawjson.Object) tool.Output {
 	says := tool.OutputMissing
@@ -59,7 +46,14 @@ func outputOf(result rawjson.Object) tool.Output {
 			if rawjson.IsNull(m.Value) {
 				continue
 			}
-			if !isSilent(m.Value) {
+			silent := true // it has no block, or texts without a character
+			err := rawjson.Elements(m.Value, func(block []byte) bool {
+				kind, _ := rawjson.Get(block, "type")
+				text, _ := rawjson.Get(block, "text")
+				silent = string(kind) == `"text"` && string(text) == `""`
+				return silent
+			})
+			if err != nil || !silent {
 				return ""
 			}
 			says = tool.OutputEmpty
@@ -70,16 +64,4 @@ func outputOf(result rawjson.Object) tool.Output {
 		}
 	}
 	return says
-}
-
-// isSilent reports whether a content has no block, or texts without a character.
-func isSilent(content []byte) bool {
-	silent := isArray(content)
-	_ = rawjson.Elements(content, func(block []byte) bool {
-		kind, _ := rawjson.Get(block, "type")
-		text, _ := rawjson.Get(block, "text")
-		silent = silent && string(kind) == `"text"` && string(text) == `""`
-		return silent
-	})
-	return silent
 }

@@ -26,16 +26,10 @@ type consent struct {
 // permission decides whether the call may run: by the rules, and where those ask, by a person. It
 // runs again after a suspension. A rule that denies then denies. An answer of a person holds as
 // long as tool, policy and targets are the same.
-func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
-	err := p.decidePermission(ctx, inv)
-	if inv.hooks == nil {
-		return err
+func (p *Pipeline) permission(ctx context.Context, inv *invocation) (err error) {
+	if inv.hooks != nil {
+		defer func() { err = p.afterDeciding(ctx, inv, err) }()
 	}
-	return p.afterDeciding(ctx, inv, err)
-}
-
-// decidePermission is permission without the hooks of permission_decision.
-func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error {
 	g := p.opts.Settings.Gate()
 	// all of a request's params are judged
 	if err := plainParams(inv.call.Params); err != nil && inv.call.Request == nil {
@@ -45,20 +39,20 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 	if err != nil {
 		return err
 	}
-	inv.record.Name(g.Engine().InForce())
-	d := g.Engine().Decide(ctx, r)
+	inv.record.Name(g.Engine)
+	d := g.Engine.Decide(r)
 	if inv.hooks != nil {
 		d = inv.hooks.decide(d)
 	}
 	if a := inv.approved; d.Behavior == tool.Ask && a != nil && a.binding == p.approver.binding(g, inv, &r) {
 		// nothing is remembered, so nothing can fail
-		d, _ = g.Engine().Settle(r, policy.Settlement{Choice: policy.AllowOnce, By: a.by})
+		d, _ = g.Engine.Settle(r, policy.Settlement{Choice: policy.AllowOnce, By: a.by})
 	}
 	if d.Behavior == tool.Ask {
 		if changed, err := p.beforeAsking(ctx, inv, &d); err != nil {
 			return err
 		} else if changed {
-			return p.decidePermission(ctx, inv) // what is decided about is another call by now
+			return p.permission(ctx, inv) // what is decided about is another call by now
 		}
 		asked := d // which stays, and so d, that most calls have, need not
 		return p.approver.ask(ctx, inv, &approvalRequest{approver: p.approver, gate: g, request: r, decision: &asked,
@@ -67,21 +61,20 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 	inv.decided(&d)
 	switch d.Behavior {
 	case tool.Allow, tool.Passthrough:
-		inv.permitted = permitted{aims(&r), gate.Command(&r), r.Targets}
+		inv.permitted = gate.PermittedBy(&r)
 		return nil
 	}
 	return denied(&d)
 }
 
-// judgeAgain makes sure that the permission still holds when the call has left the queue. Calls
-// that ran meanwhile may have made a link of a path that it is aimed at. Where the targets are
+// judgeAgain makes sure that the permission still holds of a call that has waited. Calls that ran
+// meanwhile may have made a link of a path that it is aimed at. Where the targets are
 // others by now, they are judged anew. Nobody is asked again, and an answer, or what a hook said,
 // was about the targets before.
 func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
-	was := inv.permitted.targets
-	if !inv.waited || !slices.ContainsFunc(was, func(t target.Target) bool {
-		return t.Kind == target.Path &&
-			!t.Remote || t.Kind == target.Command
+	was := inv.permitted.Targets
+	if !slices.ContainsFunc(was, func(t target.Target) bool {
+		return t.Kind == target.Path && !t.Remote || t.Kind == target.Command
 	}) {
 		return nil
 	}
@@ -90,11 +83,11 @@ func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
 	if err != nil || slices.EqualFunc(was, r.Targets, sameTarget) {
 		return err
 	}
-	d := g.Engine().Decide(ctx, r)
+	d := g.Engine.Decide(r)
 	if allowed := d.Behavior == tool.Allow || d.Behavior == tool.Passthrough; allowed && inv.approved == nil &&
 		inv.hooks == nil {
 		inv.decided(&d)
-		inv.permitted = permitted{aims(&r), gate.Command(&r), r.Targets}
+		inv.permitted = gate.PermittedBy(&r)
 		return nil
 	}
 	d.Behavior, d.Source, d.SuggestedUpdates = tool.Deny, kindStale, nil
@@ -151,17 +144,6 @@ func requestOf(ctx context.Context, g *gate.Gate, inv *invocation, input json.Ra
 			Message: "the call was canceled before it began", Cause: err})
 	}
 	return r, fmt.Errorf("find what the call is aimed at: %w", err)
-}
-
-// aims returns the paths of a request.
-func aims(r *policy.Request) []tool.Aim {
-	var found []tool.Aim
-	for i := range r.Targets {
-		if t := &r.Targets[i]; t.Kind == target.Path && t.Fault == "" && !t.Remote {
-			found = append(found, tool.Aim{Argument: t.Argument, Path: t.Resolved})
-		}
-	}
-	return found
 }
 
 // decided records a decision.

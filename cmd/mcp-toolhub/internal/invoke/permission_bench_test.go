@@ -78,7 +78,7 @@ func (b *bench) callUnasked(ctx context.Context, name, args string) Outcome {
 	defer inv.release()
 	for i := range b.phases {
 		ph := &b.phases[i]
-		if ph.name == "permission" || inv.failed() && !ph.always {
+		if ph.name == "permission" || inv.failure != nil && !ph.always {
 			continue
 		}
 		if err := b.runPhase(ctx, ph, inv); err != nil {

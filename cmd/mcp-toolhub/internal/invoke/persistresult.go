@@ -20,7 +20,6 @@ import (
 // the journal: small results whole, large ones by reference.
 func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 	defer inv.redactRecord()
-	limitError(inv)
 	native := inv.outcome.Result
 	r, object := p.keptResult(ctx, inv)
 	ours := len(r) > 0 && len(r) == len(native) && &r[0] == &native[0]

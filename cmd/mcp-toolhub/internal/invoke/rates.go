@@ -31,9 +31,6 @@ const maxBuckets = 1000
 
 // take counts the call, or refuses it where that would be one too many.
 func (r *rates) take(all []policy.Rate, inv *invocation, now time.Time) error {
-	if len(all) == 0 {
-		return nil
-	}
 	t, actor := inv.listed.Tool, &inv.call.Actor
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,8 +25,10 @@ func (x *reporter) record(records ...tool.Record) {
 // Once closed it passes on nothing: a client must not see progress of a call that it has the result
 // of.
 type reporter struct {
-	inv  *invocation
-	note func(failure string)
+	inv    *invocation
+	asker  tool.Asker // nil where the client cannot be asked
+	server string     // of the tool: a late question finds the invocation ended
+	note   func(failure string)
 
 	// mu also guards the status of the invocation until close.
 	mu       sync.Mutex
@@ -47,29 +49,22 @@ const recordEvery = 100 * time.Millisecond
 // maxWaits bounds the journal lines of a server that asks without end; every question still reaches the client.
 const maxWaits = 100
 
-// asker returns the call's Ask. While that waits, the invocation needs input.
-func (x *reporter) asker() tool.Asker {
-	ask := x.inv.call.Ask
-	if ask == nil {
-		return nil
-	}
-	server := x.inv.listed.Tool.Server // now: a late question finds the invocation ended
-	return func(ctx context.Context, questions []tool.Question) (answers []tool.Answer, err error) {
-		defer x.rest(ctx)()
-		questions = slices.Clone(questions) // the executor's own stay as they are
-		for i := range questions {
-			if q := &questions[i]; q.Server == "" {
-				q.Server = server // a batch passes on questions of several
-			}
+// ask puts questions to the client. While it waits, the invocation needs input.
+func (x *reporter) ask(ctx context.Context, questions []tool.Question) (answers []tool.Answer, err error) {
+	defer x.rest(ctx)()
+	questions = slices.Clone(questions) // the executor's own stay as they are
+	for i := range questions {
+		if q := &questions[i]; q.Server == "" {
+			q.Server = x.server // a batch passes on questions of several
 		}
-		answers, err = ask(ctx, questions)
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		if !x.closed {
-			x.inv.answeredBy(answers)
-		}
-		return answers, err
 	}
+	answers, err = x.asker(ctx, questions)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.closed {
+		x.inv.answeredBy(answers)
+	}
+	return answers, err
 }
 
 // rest says that the call waits for a person. over returns once the call has its locks again.

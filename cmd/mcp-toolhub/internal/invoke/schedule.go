@@ -26,11 +26,14 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	if err := p.queue(inv); err != nil {
 		return err
 	}
-	if err := inv.call.Member.turn(ctx); err != nil {
-		return becauseOf(ctx, err)
+	member := inv.call.Member
+	if member != nil {
+		if err := member.turn(ctx); err != nil {
+			return becauseOf(ctx, err)
+		}
 	}
 	waits, err := p.scheduler.enter(&inv.place)
-	inv.waited = waits || inv.call.Member != nil
+	inv.waited = waits || member != nil
 	if !waits {
 		return becauseOf(ctx, err)
 	}
@@ -43,8 +46,8 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 
 // queue says what the call claims, and has it recorded.
 func (p *Pipeline) queue(inv *invocation) error {
-	if !inv.resumed {
-		if err := p.rates.take(p.opts.Settings.Gate().Rates(), inv, time.Now()); err != nil {
+	if rates := p.opts.Settings.Gate().Rates; len(rates) > 0 && !inv.resumed {
+		if err := p.rates.take(rates, inv, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -56,7 +59,7 @@ func (p *Pipeline) queue(inv *invocation) error {
 			how.Because = "policy.tools"
 		}
 	}
-	claimed := claimOf(how.Concurrency, inv.permitted.targets)
+	claimed := claimOf(how.Concurrency, inv.permitted.Targets)
 	by := caller{actor.Door, actor.Name, actor.Session}
 	// 2026-07-28 has no sessions: a client is one caller, or each run that it names
 	if by.door == "http" && by.session == "" {
@@ -107,14 +110,4 @@ func (o *Options) reportWait(ctx context.Context, inv *invocation, n int, progre
 		inv.call.Progress(tool.Progress{Params: fmt.Appendf(nil, `{"progress":%v,"message":%s}`, progress,
 			rawjson.Quote(forCaller(inv, message)))})
 	}
-}
-
-// patient returns the context in which the call is executed. Where the tool's interrupt behaviour
-// is to block, it does not end with the client's request: the call is let finish, and what ended is
-// the client's wait.
-func (inv *invocation) patient(ctx context.Context) context.Context {
-	if inv.facts != nil && inv.facts.Interrupt.Value == facts.InterruptBlock {
-		return context.WithoutCancel(ctx)
-	}
-	return ctx
 }

@@ -94,8 +94,10 @@ func (p *place) vacate() {
 	l := q.lanes[p.session]
 	l.stopRelocking(p)
 	l.running = slices.DeleteFunc(l.running, func(r *place) bool { return r == p })
-	l.admit(p.scheduler.limits.Limits(p.server).parallel())
-	q.tidy(p.session, l)
+	l.admit(p.scheduler.limits.Limits(p.server))
+	if p.session != "" && len(l.running) == 0 && len(l.turn) == 0 { // the session has no calls
+		delete(q.lanes, p.session)
+	}
 }
 
 // unlock gives the locks of a running call back for as long as it waits for input. It keeps its place.
@@ -109,7 +111,7 @@ func (p *place) unlock() {
 	l := q.lanes[p.session]
 	l.stopRelocking(p)
 	p.unlocked = true
-	l.admit(p.scheduler.limits.Limits(p.server).parallel())
+	l.admit(p.scheduler.limits.Limits(p.server))
 }
 
 // relock takes the locks again. It returns nil, or a channel that is closed when the call has them.
@@ -124,7 +126,7 @@ func (p *place) relock() <-chan struct{} {
 	p.relocks = make(chan struct{})
 	l.back = append(l.back, p)
 	wait := p.relocks
-	l.relockAll()
+	l.admit(p.scheduler.limits.Limits(p.server))
 	return wait
 }
 
@@ -174,7 +176,6 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 		return false, nil
 	}
 	if q.waiting(p.by) >= s.maxQueued {
-		q.tidy(p.session, l)
 		q.mu.Unlock()
 		server := p.server
 		*p = place{}
@@ -230,13 +231,6 @@ func (s *scheduler) giveUp(p *place) error {
 	p.vacate()
 	*p = place{}
 	return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for its turn"}
-}
-
-// tidy forgets the lane of a session that has no calls. q.mu is held.
-func (q *serverQueue) tidy(session string, l *lane) {
-	if session != "" && len(l.running) == 0 && len(l.turn) == 0 {
-		delete(q.lanes, session)
-	}
 }
 
 // load returns the load of server.

@@ -120,8 +120,6 @@ const (
 	parts
 )
 
-func partNames() [parts]string { return [...]string{"queue", "permission", "hooks", "upstream", "hub"} }
-
 // partOf is the part that a phase belongs to. Where a call waits for its client's next request, it
 // waits for what its server asked.
 func partOf(phase string) int {
@@ -232,7 +230,7 @@ func (m *metrics) call(ctx context.Context, e *invoke.Ended) {
 	if kind := errorType(e); kind != "" {
 		asked = append(asked, attribute.String(attrError, kind))
 	}
-	m.server.Record(ctx, e.Took().Seconds(), metric.WithAttributes(asked...))
+	m.server.Record(ctx, e.Took.Seconds(), metric.WithAttributes(asked...))
 	var took [parts]time.Duration
 	from := time.Duration(0)
 	for _, lap := range e.Laps {
@@ -243,10 +241,9 @@ func (m *metrics) call(ctx context.Context, e *invoke.Ended) {
 		}
 		from = lap.Until
 	}
-	for part, t := range took {
-		if t > 0 {
-			m.parts.Record(ctx, t.Seconds(),
-				metric.WithAttributes(server, attribute.String("part", partNames()[part])))
+	for part, name := range [parts]string{"queue", "permission", "hooks", "upstream", "hub"} {
+		if t := took[part]; t > 0 {
+			m.parts.Record(ctx, t.Seconds(), metric.WithAttributes(server, attribute.String("part", name)))
 		}
 	}
 	if e.KeptChars > 0 {
@@ -255,7 +252,7 @@ func (m *metrics) call(ctx context.Context, e *invoke.Ended) {
 	if e.Member {
 		return // its caller's model has read no list for it
 	}
-	if tokens := e.Surface.DeferredTokens(); tokens > 0 {
+	if tokens := e.Surface.DeferredTokens; tokens > 0 {
 		m.tokens.Add(ctx, float64(tokens), metric.WithAttributes(attribute.String("by", "deferral")))
 	}
 }

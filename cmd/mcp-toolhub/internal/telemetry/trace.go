@@ -105,7 +105,7 @@ func (c *callTrace) end(ctx context.Context, e *invoke.Ended, t *Telemetry) (id 
 		}
 		fail(c.server, errorType(e))
 	}
-	c.server.End(trace.WithTimestamp(e.Began.Add(e.Took())))
+	c.server.End(trace.WithTimestamp(e.Began.Add(e.Took)))
 	return id
 }
 
