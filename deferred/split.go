@@ -38,7 +38,7 @@ type splitKey struct {
 	apps                     bool // the client shows user interfaces
 }
 
-// basis is what splits of one key depend on: as long as it is the same, so are they.
+// basis decides how a surface is split. Two splits of one key with the same basis are the same.
 type basis struct {
 	full       *tool.Surface
 	generation int

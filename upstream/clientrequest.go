@@ -29,8 +29,8 @@ type clientRequest struct {
 
 	hubsToken bool // it was sent with a progress token that no client wants
 
-	// reply is what the server has answered, and kind what that says it is: see resultType. They stand here because
-	// their size counts in each frame that hands them on: calls that wait are many.
+	// reply is the server's answer, and kind its result type, see resultType. They stand here because
+	// many calls wait at a time, and each function that hands them on would hold a copy.
 	reply tool.Reply
 	kind  string
 }

@@ -17,7 +17,7 @@ const (
 )
 
 // nested returns the variables to add to a program's environment, each as NAME=value. entry tells
-// people which entry of which config starts the program; "" if no entry does.
+// people which entry of which config starts the program; it is "" where no entry starts one.
 func nested(entry string) []string {
 	return []string{depthVariable + "=" + strconv.Itoa(depth()+1), entryVariable + "=" + entry}
 }

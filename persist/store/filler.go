@@ -22,7 +22,7 @@ const (
 	// from the journal's files.
 	maxRecent = 8 << 20
 
-	// maxUnindexed is how many lines may wait for the full-text index while the hub is busy. A search
+	// maxUnindexed bounds the lines that wait for the full-text index while the hub is busy. A search
 	// waits until they are indexed.
 	maxUnindexed = 50_000
 )

@@ -114,7 +114,7 @@ func pathsIn(word string) []string {
 	return texts
 }
 
-// Permitted is what a decision about a call has allowed.
+// Permitted holds the paths, the command and the targets that a decision allows a call.
 type Permitted struct {
 	Aims    []tool.Aim    // its paths
 	Command *tool.Command // nil where it has none, or its server finds it

@@ -114,7 +114,8 @@ func TestOfferIsTaken(t *testing.T) {
 			t.Errorf("%s: %v %v", name, d, err)
 		}
 	}
-	if _, err := g.Engine.Settle(request(homeOf+"/projects/a/1", "ann"), policy.Settlement{Choice: policy.AllowOffered, Offered: offered}); err != nil {
+	if _, err := g.Engine.Settle(request(homeOf+"/projects/a/1", "ann"),
+		policy.Settlement{Choice: policy.AllowOffered, Offered: offered}); err != nil {
 		t.Fatal(err)
 	}
 	for path, runs := range map[string]bool{"/projects/b/2": true, "/projects/c/.env": false, "/letters/x": false} {

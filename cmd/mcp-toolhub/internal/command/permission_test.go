@@ -134,7 +134,8 @@ func TestCommandsAndTheHubsSecrets(t *testing.T) {
 	if err := os.Symlink("../state", filepath.Join(p.dir, "sub", "up")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.gate.Engine.Settle(p.request(t, "", "lister"), policy.Settlement{Choice: policy.AllowAlways, By: "ann"}); err != nil {
+	if _, err := p.gate.Engine.Settle(p.request(t, "", "lister"),
+		policy.Settlement{Choice: policy.AllowAlways, By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, argv := range [][]string{
@@ -196,7 +197,8 @@ func TestCommandGrants(t *testing.T) {
 		}
 	}
 	// by another name it may be another program, and is remembered as that
-	if _, err := p.gate.Engine.Settle(p.request(t, "", "alias"), policy.Settlement{Choice: policy.AllowAlways, By: "ann"}); err != nil {
+	if _, err := p.gate.Engine.Settle(p.request(t, "", "alias"),
+		policy.Settlement{Choice: policy.AllowAlways, By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	if d := p.gate.Engine.Decide(p.request(t, "", "bin/alias", "-x")); d.Behavior != tool.Allow {
