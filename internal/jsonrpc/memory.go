@@ -80,9 +80,9 @@ const bodyEnd = 50 * time.Millisecond
 // ReadBody reads a body of at most limit bytes, and may close it. size is what it is said to have,
 // or negative. The error of a body that is too large, or has no room, is a *TooLarge.
 func ReadBody(body io.Reader, size, limit int64, memory *budget.Share) (Received, error) {
-	large := &TooLarge{Limit: int(limit), About: &rawjson.Skim{}}
+	over := &TooLarge{Limit: int(limit), About: &rawjson.Skim{}}
 	if size > limit {
-		return Received{}, large
+		return Received{}, over
 	}
 	g := gathering{memory: memory, source: body, most: int(limit) + 2} // and one for its end
 	if size > budget.Small {
@@ -115,13 +115,13 @@ func ReadBody(body io.Reader, size, limit int64, memory *budget.Share) (Received
 	switch {
 	case err != io.EOF && !whole:
 	case int64(len(g.bytes)) > limit:
-		err = large
+		err = over
 	default:
 		return g.received(), nil
 	}
 	g.drop()
-	if large.NoRoom = cmp.Or(g.room.Err(nil), g.err); large.NoRoom != nil {
-		err = large
+	if over.NoRoom = cmp.Or(g.room.Err(nil), g.err); over.NoRoom != nil {
+		err = over
 	}
 	return Received{}, err
 }
