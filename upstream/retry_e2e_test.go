@@ -3,11 +3,15 @@
 package upstream_test
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
@@ -42,5 +46,38 @@ func TestWakeOnUse(t *testing.T) {
 	}
 	if st := h.ready(t, "s"); st.NextTry != nil || st.LastError != "" || st.Hint != "" {
 		t.Errorf("status %+v", st)
+	}
+}
+
+// TestStandingStreamWaitsForASignIn checks that a stream which is refused for its token, while the authorization server fails, is opened
+// again once that is over.
+func TestStandingStreamWaitsForASignIn(t *testing.T) {
+	t.Parallel()
+	for _, modern := range []bool{false, true} {
+		t.Run(fmt.Sprintf("modern %v", modern), func(t *testing.T) {
+			t.Parallel()
+			var broken, refused atomic.Bool
+			g := newGuarded(t, upstreamtest.Options{Script: upstreamtest.Script{Modern: modern}}, nil)
+			g.auth.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+				if broken.Load() {
+					refused.Store(true)
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+				return broken.Load()
+			}
+			g.reaches(t, "s", tool.ServerNeedsAuth)
+			g.login(t)
+			before := g.ready(t, "s").Restarts
+			eventually(t, "the hub listens", func() bool { return g.fake.Listening() > 0 })
+			broken.Store(true)
+			g.auth.Expire()
+			g.fake.Cut()
+			eventually(t, "the authorization server fails", refused.Load)
+			broken.Store(false)
+			eventually(t, "the hub listens again", func() bool { return g.fake.Listening() > 0 })
+			if st := g.status("s"); st.Restarts != before || st.State != tool.ServerReady {
+				t.Errorf("status %+v", st)
+			}
+		})
 	}
 }

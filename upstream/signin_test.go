@@ -551,36 +551,3 @@ func TestSignInIsRenewedWithinASession(t *testing.T) {
 		})
 	}
 }
-
-// TestStandingStreamWaitsForASignIn checks that a stream which is refused for its token, while the authorization server fails, is opened
-// again once that is over.
-func TestStandingStreamWaitsForASignIn(t *testing.T) {
-	t.Parallel()
-	for _, modern := range []bool{false, true} {
-		t.Run(fmt.Sprintf("modern %v", modern), func(t *testing.T) {
-			t.Parallel()
-			var broken, refused atomic.Bool
-			g := newGuarded(t, upstreamtest.Options{Script: upstreamtest.Script{Modern: modern}}, nil)
-			g.auth.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
-				if broken.Load() {
-					refused.Store(true)
-					w.WriteHeader(http.StatusServiceUnavailable)
-				}
-				return broken.Load()
-			}
-			g.reaches(t, "s", tool.ServerNeedsAuth)
-			g.login(t)
-			before := g.ready(t, "s").Restarts
-			eventually(t, "the hub listens", func() bool { return g.fake.Listening() > 0 })
-			broken.Store(true)
-			g.auth.Expire()
-			g.fake.Cut()
-			eventually(t, "the authorization server fails", refused.Load)
-			broken.Store(false)
-			eventually(t, "the hub listens again", func() bool { return g.fake.Listening() > 0 })
-			if st := g.status("s"); st.Restarts != before || st.State != tool.ServerReady {
-				t.Errorf("status %+v", st)
-			}
-		})
-	}
-}

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	run.Main()
 	upstreamtest.Main()
 	sdkMain()
-	_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // most tests wait; -parallel says otherwise
+	_ = flag.Set("test.parallel", strconv.Itoa(8*runtime.GOMAXPROCS(0))) // most tests wait; -parallel says otherwise
 	before := runtime.NumGoroutine()
 	code := m.Run()
 	fuzzing := flag.Lookup("test.fuzz").Value.String() != "" // the fuzzing engine leaves goroutines of its own

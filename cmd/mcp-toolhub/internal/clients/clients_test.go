@@ -3,10 +3,12 @@ package clients_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,6 +21,11 @@ import (
 var hub = clients.Hub{Command: "/opt/bin/mcp-toolhub", Args: []string{"serve", "--stdio", "--config", `/home/ann/a "b".yaml`}}
 
 var remote = clients.Hub{URL: "http://127.0.0.1:8808/mcp", Token: "token-of-the-hub"}
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // most tests wait for the disk
+	os.Exit(m.Run())
+}
 
 // samples returns what each client writes, by its id.
 func samples(t testing.TB) map[string][]byte {
@@ -122,55 +129,58 @@ func TestConnectAndDisconnect(t *testing.T) {
 		if all[c.ID] == nil {
 			t.Errorf("there is no sample of %s", c.Title)
 		}
-		for name, data := range variants(all[c.ID]) {
-			for _, h := range []clients.Hub{hub, remote} {
-				if h.URL != "" && c.ID == "claude-desktop" {
-					continue
-				}
-				m := newMachine(t)
-				path := m.write(c.ID, data, 0o640)
-				before, err := c.ReadClient(path)
-				must(t, err)
-				if err := m.connect(c.ID, h, none); err != nil {
-					t.Errorf("%s, %s: %v", c.ID, name, err)
-					continue
-				}
-				now := contents(t, path)
-				if missing := notWithin(string(data), now); missing >= 0 {
-					t.Errorf("%s, %s: byte %d of the file is gone:\n%s", c.ID, name, missing, now)
-				}
-				if bytes.Contains(data, []byte("\r\n")) && strings.Contains(strings.ReplaceAll(now, "\r\n", ""), "\n") {
-					t.Errorf("%s, %s: mixed line ends:\n%q", c.ID, name, now)
-				}
-				f, err := c.ReadClient(path)
-				must(t, err)
-				servers := c.Read(f, path)
-				i := slices.IndexFunc(servers, func(s clients.Server) bool { return s.Name == clients.EntryName })
-				if i < 0 || h.URL == "" && (!servers[i].IsHub() || !slices.Equal(servers[i].Args, h.Args)) || servers[i].URL != h.URL ||
-					servers[i].SSE || servers[i].Disabled || h.Token != "" && (len(servers[i].Headers) != 1 || servers[i].Headers[0].Value != "Bearer "+h.Token) {
-					t.Errorf("%s, %s: the hub does not read as it was written: %+v\n%s", c.ID, name, servers, now)
-					continue
-				}
-				same := func(a, b clients.Server) bool { return a.Same(b) }
-				if !slices.EqualFunc(c.Read(before, path), slices.Delete(servers, i, i+1), same) {
-					t.Errorf("%s, %s: other servers have changed", c.ID, name)
-				}
-				for _, file := range []string{path, path + ".before-toolhub"} {
-					if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o640 {
-						t.Errorf("%s, %s: %s: %v, %v", c.ID, name, file, info, err)
+		t.Run(c.ID, func(t *testing.T) {
+			t.Parallel() // the disk makes it wait
+			for name, data := range variants(all[c.ID]) {
+				for _, h := range []clients.Hub{hub, remote} {
+					if h.URL != "" && c.ID == "claude-desktop" {
+						continue
+					}
+					m := newMachine(t)
+					path := m.write(c.ID, data, 0o640)
+					before, err := c.ReadClient(path)
+					must(t, err)
+					if err := m.connect(c.ID, h, none); err != nil {
+						t.Errorf("%s, %s: %v", c.ID, name, err)
+						continue
+					}
+					now := contents(t, path)
+					if missing := notWithin(string(data), now); missing >= 0 {
+						t.Errorf("%s, %s: byte %d of the file is gone:\n%s", c.ID, name, missing, now)
+					}
+					if bytes.Contains(data, []byte("\r\n")) && strings.Contains(strings.ReplaceAll(now, "\r\n", ""), "\n") {
+						t.Errorf("%s, %s: mixed line ends:\n%q", c.ID, name, now)
+					}
+					f, err := c.ReadClient(path)
+					must(t, err)
+					servers := c.Read(f, path)
+					i := slices.IndexFunc(servers, func(s clients.Server) bool { return s.Name == clients.EntryName })
+					if i < 0 || h.URL == "" && (!servers[i].IsHub() || !slices.Equal(servers[i].Args, h.Args)) || servers[i].URL != h.URL ||
+						servers[i].SSE || servers[i].Disabled || h.Token != "" && (len(servers[i].Headers) != 1 || servers[i].Headers[0].Value != "Bearer "+h.Token) {
+						t.Errorf("%s, %s: the hub does not read as it was written: %+v\n%s", c.ID, name, servers, now)
+						continue
+					}
+					same := func(a, b clients.Server) bool { return a.Same(b) }
+					if !slices.EqualFunc(c.Read(before, path), slices.Delete(servers, i, i+1), same) {
+						t.Errorf("%s, %s: other servers have changed", c.ID, name)
+					}
+					for _, file := range []string{path, path + ".before-toolhub"} {
+						if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o640 {
+							t.Errorf("%s, %s: %s: %v, %v", c.ID, name, file, info, err)
+						}
+					}
+					must(t, m.disconnect(c.ID))
+					info, err := os.Stat(path)
+					must(t, err)
+					if got := contents(t, path); got != string(data) || info.Mode().Perm() != 0o640 {
+						t.Errorf("%s, %s: afterwards the file is other, mode %o:\n%s", c.ID, name, info.Mode(), got)
+					}
+					if left, _ := filepath.Glob(path + "?*"); len(left) > 0 {
+						t.Errorf("%s, %s: left behind: %q", c.ID, name, left)
 					}
 				}
-				must(t, m.disconnect(c.ID))
-				info, err := os.Stat(path)
-				must(t, err)
-				if got := contents(t, path); got != string(data) || info.Mode().Perm() != 0o640 {
-					t.Errorf("%s, %s: afterwards the file is other, mode %o:\n%s", c.ID, name, info.Mode(), got)
-				}
-				if left, _ := filepath.Glob(path + "?*"); len(left) > 0 {
-					t.Errorf("%s, %s: left behind: %q", c.ID, name, left)
-				}
 			}
-		}
+		})
 	}
 }
 
@@ -336,60 +346,63 @@ func TestSeveralConfigDirs(t *testing.T) {
 func TestUndoOfTheLastConnect(t *testing.T) {
 	t.Parallel()
 	for id, data := range samples(t) {
-		c := clients.ByID(id)
-		other := clients.Hub{Command: hub.Command, Args: append(slices.Clone(hub.Args), "--profile", "other")}
-		undo := func(m machine) {
-			t.Helper()
-			must(t, m.connections(func(s *clients.Connections) error {
-				plans, err := s.Disconnect(c, true)
-				must(t, err)
-				return s.Do(t.Context(), plans)
-			}))
-		}
-		for _, replaced := range []func(*clients.Server) bool{none, func(*clients.Server) bool { return true }} {
-			m := newMachine(t)
-			path := m.write(id, data, 0o600)
-			must(t, m.connect(id, hub, replaced))
-			first := contents(t, path)
-			must(t, m.connect(id, other, none))
-			must(t, m.connect(id, hub, none))
-			undo(m)
-			undo(m)
-			if got := contents(t, path); got != first {
-				t.Errorf("%s: after the undo of the second connect:\n%s\nwant:\n%s", id, got, first)
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			c := clients.ByID(id)
+			other := clients.Hub{Command: hub.Command, Args: append(slices.Clone(hub.Args), "--profile", "other")}
+			undo := func(m machine) {
+				t.Helper()
+				must(t, m.connections(func(s *clients.Connections) error {
+					plans, err := s.Disconnect(c, true)
+					must(t, err)
+					return s.Do(t.Context(), plans)
+				}))
 			}
-			undo(m)
-			if got := contents(t, path); got != string(data) {
-				t.Errorf("%s: after the undo of both:\n%s", id, got)
+			for _, replaced := range []func(*clients.Server) bool{none, func(*clients.Server) bool { return true }} {
+				m := newMachine(t)
+				path := m.write(id, data, 0o600)
+				must(t, m.connect(id, hub, replaced))
+				first := contents(t, path)
+				must(t, m.connect(id, other, none))
+				must(t, m.connect(id, hub, none))
+				undo(m)
+				undo(m)
+				if got := contents(t, path); got != first {
+					t.Errorf("%s: after the undo of the second connect:\n%s\nwant:\n%s", id, got, first)
+				}
+				undo(m)
+				if got := contents(t, path); got != string(data) {
+					t.Errorf("%s: after the undo of both:\n%s", id, got)
+				}
+				if left, _ := filepath.Glob(path + "?*"); len(left) > 0 {
+					t.Errorf("%s: left behind: %q", id, left)
+				}
 			}
-			if left, _ := filepath.Glob(path + "?*"); len(left) > 0 {
-				t.Errorf("%s: left behind: %q", id, left)
-			}
-		}
 
-		m, fresh := newMachine(t), newMachine(t)
-		another := func(path string) {
-			f, err := c.ReadClient(path)
-			must(t, err)
-			f, err = f.Put(c.Place, "another", splice.Object{{Key: "command", Value: "true"}})
-			must(t, err)
-			must(t, os.WriteFile(path, f.Bytes(), 0o600))
-		}
-		path, want := m.write(id, data, 0o600), fresh.write(id, data, 0o600)
-		must(t, m.connect(id, hub, none))
-		must(t, m.connect(id, other, none))
-		another(path)
-		undo(m)
-		another(want)
-		must(t, fresh.connect(id, hub, none))
-		if got := contents(t, path); got != contents(t, want) {
-			t.Errorf("%s: with what somebody else has written:\n%s\nwant:\n%s", id, got, contents(t, want))
-		}
-		undo(m)
-		must(t, fresh.disconnect(id))
-		if got := contents(t, path); got != contents(t, want) {
-			t.Errorf("%s: after the undo of both, with that:\n%s\nwant:\n%s", id, got, contents(t, want))
-		}
+			m, fresh := newMachine(t), newMachine(t)
+			another := func(path string) {
+				f, err := c.ReadClient(path)
+				must(t, err)
+				f, err = f.Put(c.Place, "another", splice.Object{{Key: "command", Value: "true"}})
+				must(t, err)
+				must(t, os.WriteFile(path, f.Bytes(), 0o600))
+			}
+			path, want := m.write(id, data, 0o600), fresh.write(id, data, 0o600)
+			must(t, m.connect(id, hub, none))
+			must(t, m.connect(id, other, none))
+			another(path)
+			undo(m)
+			another(want)
+			must(t, fresh.connect(id, hub, none))
+			if got := contents(t, path); got != contents(t, want) {
+				t.Errorf("%s: with what somebody else has written:\n%s\nwant:\n%s", id, got, contents(t, want))
+			}
+			undo(m)
+			must(t, fresh.disconnect(id))
+			if got := contents(t, path); got != contents(t, want) {
+				t.Errorf("%s: after the undo of both, with that:\n%s\nwant:\n%s", id, got, contents(t, want))
+			}
+		})
 	}
 }
 
@@ -632,31 +645,34 @@ func TestUndoOfReplace(t *testing.T) {
 		{"continue", "theme: dark\nmcpServers:\n- name: a\n  command: a\n\n-   command: b\n    name: b # b\nend: 1\n"},
 		{"continue", "mcpServers:\n    - name: a\n      command: a\n    # b\n    - name: b\n      command: b\ntheme: dark\nend: 1\n"},
 	} {
-		add := "end: 2\nadded: {x: [1]}"
-		if id := clients.ByID(test.id); id.Format == splice.JSON {
-			add = `end": {"x": [2]}, "added": 1`
-		} else if id.Format == splice.TOML {
-			add = "end = 2\nadded = { x = [1] }"
-		}
-		one := strings.NewReplacer("dark", "light")
-		two := strings.NewReplacer("dark", "light", `end": 1`, add, "end: 1", add, "end = 1", add)
-		for _, text := range []string{test.text, strings.ReplaceAll(test.text, "\n", "\r\n"), "\ufeff" + test.text} {
-			for i, edit := range []*strings.Replacer{one, two, one, two} {
-				m := newMachine(t)
-				path := m.write(test.id, []byte(text), 0o600)
-				h := []clients.Hub{hub, remote}[i/2]
-				must(t, m.connect(test.id, h, func(*clients.Server) bool { return true }))
-				with := contents(t, path)
-				if strings.Contains(with, `"a"`) || !strings.Contains(with, clients.EntryName) {
-					t.Errorf("%s: %q", test.id, with)
-				}
-				must(t, os.WriteFile(path, []byte(edit.Replace(with)), 0o600))
-				must(t, m.disconnect(test.id))
-				if got, want := contents(t, path), edit.Replace(text); got != want {
-					t.Errorf("%s:\n%q, want\n%q", test.id, got, want)
+		t.Run(test.id, func(t *testing.T) {
+			t.Parallel()
+			add := "end: 2\nadded: {x: [1]}"
+			if id := clients.ByID(test.id); id.Format == splice.JSON {
+				add = `end": {"x": [2]}, "added": 1`
+			} else if id.Format == splice.TOML {
+				add = "end = 2\nadded = { x = [1] }"
+			}
+			one := strings.NewReplacer("dark", "light")
+			two := strings.NewReplacer("dark", "light", `end": 1`, add, "end: 1", add, "end = 1", add)
+			for _, text := range []string{test.text, strings.ReplaceAll(test.text, "\n", "\r\n"), "\ufeff" + test.text} {
+				for i, edit := range []*strings.Replacer{one, two, one, two} {
+					m := newMachine(t)
+					path := m.write(test.id, []byte(text), 0o600)
+					h := []clients.Hub{hub, remote}[i/2]
+					must(t, m.connect(test.id, h, func(*clients.Server) bool { return true }))
+					with := contents(t, path)
+					if strings.Contains(with, `"a"`) || !strings.Contains(with, clients.EntryName) {
+						t.Errorf("%s: %q", test.id, with)
+					}
+					must(t, os.WriteFile(path, []byte(edit.Replace(with)), 0o600))
+					must(t, m.disconnect(test.id))
+					if got, want := contents(t, path), edit.Replace(text); got != want {
+						t.Errorf("%s:\n%q, want\n%q", test.id, got, want)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
