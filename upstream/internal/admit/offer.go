@@ -3,13 +3,10 @@ package admit
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/gob"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
@@ -30,12 +27,10 @@ type Offer struct {
 
 // soundKey names an element of Offer.Sound: its list and its digest. The rules and limits are a
 // list of their own.
-type soundKey [1 + sha256.Size]byte
+type soundKey string
 
-func soundKeyOf(l lists.List, digest [sha256.Size]byte) (key soundKey) {
-	key[0] = byte(l)
-	copy(key[1:], digest[:])
-	return key
+func soundKeyOf(l lists.List, digest [sha256.Size]byte) soundKey {
+	return soundKey(append([]byte{byte(l)}, digest[:]...))
 }
 
 // Digest returns a digest of all that the server said.
@@ -64,79 +59,16 @@ func digests(elements []json.RawMessage) [][sha256.Size]byte {
 	return all
 }
 
-// Members of an encoded offer. The lists have the names of the protocol.
-const (
-	keptTitle        = "title"
-	keptInstructions = "instructions"
-	keptAbilities    = "abilities"
-	keptSound        = "sound"
-)
-
-// Encode returns the offer as JSON. What was listed stands in it byte for byte.
+// Encode returns the offer as DecodeOffer reads it. What was listed stands in it byte for byte.
 func (o Offer) Encode() []byte {
-	size := 1<<10 + len(o.Title) + len(o.Instructions) + 80*len(o.Sound)
-	for _, one := range slices.Concat(o.Lists[:]...) {
-		size += len(one) + 1
-	}
-	out := append(append(make([]byte, 0, size), `{"`+keptTitle+`":`...), rawjson.Quote(o.Title)...)
-	out = append(append(out, `,"`+keptInstructions+`":`...), rawjson.Quote(o.Instructions)...)
-	abilities, _ := json.Marshal(o.Abilities) // booleans and texts always encode
-	out = append(append(out, `,"`+keptAbilities+`":`...), abilities...)
-	for l := range lists.Count {
-		out = append(append(append(out, `,"`...), l.Member()...), `":[`...)
-		for i, one := range o.Lists[l] {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = append(out, one...)
-		}
-		out = append(out, ']')
-	}
-	out = append(out, `,"`+keptSound+`":[`...)
-	sorted := slices.SortedFunc(maps.Keys(o.Sound), func(a, b soundKey) int { return bytes.Compare(a[:], b[:]) })
-	for i, key := range sorted {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(hex.AppendEncode(append(out, '"'), key[:]), '"')
-	}
-	return append(out, "]}"...)
+	var out bytes.Buffer
+	_ = gob.NewEncoder(&out).Encode(o) // texts, bytes and booleans always encode
+	return out.Bytes()
 }
 
-// DecodeOffer reads what Encode wrote, now or in an earlier version that knew tools alone. ok is
-// false where it finds no lists. The elements are not checked: those that Sound does not name are,
-// when they are admitted.
+// DecodeOffer reads what Encode wrote; ok is false where data is something else. The elements of the
+// lists are not checked: those that Sound does not name are, when they are admitted.
 func DecodeOffer(data []byte) (o Offer, ok bool) {
-	kept, _ := rawjson.ReadObject(data)
-	text := func(name string) string {
-		value, _ := kept.Get(name)
-		s, _ := rawjson.String(value)
-		return s
-	}
-	if _, ok := kept.Get(lists.Tools.Member()); !ok || !bytes.HasSuffix(data, []byte("]}")) {
-		return Offer{}, false
-	}
-	o.Title, o.Instructions = text(keptTitle), text(keptInstructions)
-	if abilities, ok := kept.Get(keptAbilities); ok && json.Unmarshal(abilities, &o.Abilities) != nil {
-		return Offer{}, false
-	}
-	each := func(member string, take func([]byte)) (ok bool) {
-		array, found := kept.Get(member)
-		return !found || rawjson.Elements(array, func(one []byte) bool { take(one); return true }) == nil
-	}
-	for l := range lists.Count {
-		if !each(l.Member(), func(one []byte) { o.Lists[l] = append(o.Lists[l], one) }) {
-			return Offer{}, false
-		}
-	}
-	o.Sound = make(map[soundKey]bool)
-	ok = each(keptSound, func(one []byte) {
-		var key soundKey
-		if len(one) == 2+hex.EncodedLen(len(key)) {
-			if _, err := hex.Decode(key[:], one[1:len(one)-1]); err == nil {
-				o.Sound[key] = true
-			}
-		}
-	})
-	return o, ok
+	err := gob.NewDecoder(bytes.NewReader(data)).Decode(&o)
+	return o, err == nil
 }
