@@ -335,11 +335,6 @@ func TestFeaturesAreKeptForTheNextStart(t *testing.T) {
 		declarations(c.Templates) != texts(f.Templates) || !c.Abilities.Subscribe || !c.Abilities.Completions || len(c.Tools) != 13 {
 		t.Errorf("known before the start: %+v", c)
 	}
-	store.rewrite([]byte(`{"title":"Old","instructions":"Be quick.","tools":[{"name":"one","inputSchema":{"type":"object"}}]}`))
-	h = newHarness(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, Catalogs: store})
-	if c := h.catalog("s"); h.names("s") != "one" || c.Instructions != "Be quick." || len(c.Prompts) != 0 {
-		t.Errorf("read of what was written before: %+v", c)
-	}
 	h.Start(t.Context())
 	h.listed(t, "s", 7)
 	if c := h.catalog("s"); c.Pending || len(c.Prompts) != 3 || len(c.Tools) != 13 {

@@ -69,6 +69,7 @@ func (o Offer) Encode() []byte {
 // DecodeOffer reads what Encode wrote; ok is false where data is something else. The elements of the
 // lists are not checked: those that Sound does not name are, when they are admitted.
 func DecodeOffer(data []byte) (o Offer, ok bool) {
-	err := gob.NewDecoder(bytes.NewReader(data)).Decode(&o)
-	return o, err == nil
+	rest := bytes.NewReader(data)
+	err := gob.NewDecoder(rest).Decode(&o)
+	return o, err == nil && rest.Len() == 0
 }
