@@ -195,10 +195,9 @@ func (d *diagnosis) find(ctx context.Context) bool {
 
 // hello says what is known of the server after initialize.
 func (d *diagnosis) hello(sess *session) string {
-	text := "protocol " + d.server.redact.Text(sess.version)
-	if info := sess.info.ServerInfo; info != nil {
-		text += fmt.Sprintf(", server %q, version %q", d.server.redact.Text(info.Name),
-			d.server.redact.Text(info.Version))
+	text, show := "protocol "+sess.version, d.server.redact.Text
+	if sess.info.Name != "" {
+		text += fmt.Sprintf(", server %q, version %q", show(sess.info.Name), show(sess.info.Version))
 	}
 	st := d.server.status()
 	if st.SignIn != nil && len(st.SignIns) == 0 {

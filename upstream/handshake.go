@@ -25,8 +25,10 @@ import (
 
 // hello is what a server says of itself in its answer to server/discover or initialize.
 type hello struct {
-	mcp.InitializeResult
-	declared []byte // the capabilities as the server wrote them; nil where there are none
+	version      string // of the protocol
+	info         mcp.Implementation
+	instructions string
+	declared     []byte // the capabilities as the server wrote them; nil where there are none
 }
 
 // unusableError says why an answer of a server cannot be used.
@@ -103,16 +105,15 @@ func (c *connector) introduce(ctx context.Context, sess *session, t terms, once 
 	for {
 		a := c.greet(ctx, sess, tool.MethodInitialize, c.initializeParams(t))
 		if a.err == nil {
-			said, a.err = readHello(a.result)
-		}
-		if v := said.ProtocolVersion; a.err == nil && !slices.Contains(mcp.SupportedProtocolVersions(), v) {
-			a.err = &unusableError{fmt.Errorf("unsupported protocol version: %q", v)}
+			if said = readHello(a.result); !slices.Contains(mcp.SupportedProtocolVersions(), said.version) {
+				a.err = &unusableError{fmt.Errorf("unsupported protocol version: %q", said.version)}
+			}
 		}
 		if a.err == nil {
 			c.catalog.agree(t)
 			return said, a
 		}
-		refused := a.refusal() != "" || said.ProtocolVersion != ""
+		refused := a.refusal() != "" || said.version != ""
 		if isCutOff(a.err) && (remembered || first.err != nil) {
 			if remembered {
 				t = terms{}
@@ -126,7 +127,7 @@ func (c *connector) introduce(ctx context.Context, sess *session, t terms, once 
 		if remembered && refused { // the server may be another one by now
 			remembered, more, t = false, true, terms{}
 		} else {
-			t, more = t.less(a, said.ProtocolVersion, c.offers(), c.cfg.Protocol != "")
+			t, more = t.less(a, said.version, c.offers(), c.cfg.Protocol != "")
 		}
 		if once || !more {
 			return said, first
@@ -226,47 +227,41 @@ func (e *entry) initializeParams(t terms) []byte {
 
 // readHello reads the answer to initialize. A member of another type than the protocol's costs nothing but itself; a
 // capability is there whatever its value: PHP writes an empty object as [].
-func readHello(result []byte) (said hello, err error) {
-	err = json.Unmarshal(result, &said.InitializeResult)
-	if err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
-		return said, &unusableError{err}
-	}
-	if raw, ok := rawjson.Get(result, "capabilities"); ok && rawjson.IsObject(raw) {
+func readHello(result []byte) hello {
+	said := hello{version: rawjson.Text(result, "protocolVersion"), instructions: rawjson.Text(result, "instructions")}
+	info, _ := rawjson.Get(result, "serverInfo")
+	_ = json.Unmarshal(info, &said.info) // a server that does not say its name is used all the same
+	if raw, _ := rawjson.Get(result, "capabilities"); rawjson.IsObject(raw) {
 		said.declared = bytes.Clone(raw)
 	} else if !rawjson.IsNull(raw) { // it does not say which it has
-		said.Capabilities = &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
+		said.declared = []byte(`{"tools":{}}`)
 	}
-	return said, nil
+	return said
 }
 
 // readDiscovery reads the answer to server/discover. The error says that the hub has to ask for an older revision.
 func readDiscovery(result []byte) (said hello, err error) {
-	if said, err = readHello(result); err != nil {
-		return said, err
-	}
 	var versions []string
 	raw, _ := rawjson.Get(result, "supportedVersions")
 	if err := json.Unmarshal(raw, &versions); err != nil || !slices.Contains(versions, hop.Modern) {
 		return said, errors.New("the server does not speak " + hop.Modern)
 	}
 	meta, _ := rawjson.Get(result, "_meta")
+	said = readHello(result)
+	said.version = hop.Modern
 	info, _ := rawjson.Get(meta, mcp.MetaKeyServerInfo)
-	said.ProtocolVersion, said.ServerInfo = hop.Modern, nil
-	_ = json.Unmarshal(info, &said.ServerInfo) // a server that does not say its name is used all the same
+	_ = json.Unmarshal(info, &said.info)
 	return said, nil
 }
 
 // establish takes over what the server has said, and lets it ask what the hub has offered to answer. From 2026-07-28 on
 // servers send no requests.
 func (c *connector) establish(sess *session, said hello) {
-	sess.info, sess.declared, sess.version = said.InitializeResult, said.declared, said.ProtocolVersion
+	sess.hello = said
 	rule := c.requestRule()
 	if sess.version >= hop.Modern {
 		sess.hop = &hop.Hop{Version: sess.version, Client: hop.ClientInfo(c.group.version)}
 		rule = refuseAll
-	}
-	if sess.info.Capabilities == nil {
-		sess.info.Capabilities = &mcp.ServerCapabilities{}
 	}
 	tasks, _ := sess.tasks()
 	sess.callsTasks = tasks.Calls

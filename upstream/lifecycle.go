@@ -358,11 +358,9 @@ func (l *lifecycle) report(st *tool.ServerStatus) {
 		next := l.nextTry
 		st.NextTry = &next
 	}
-	if l.previous != nil {
-		st.ProtocolVersion = l.previous.version
-		if info := l.previous.info.ServerInfo; info != nil {
-			st.ServerName, st.ServerVersion = l.redact.Text(info.Name), l.redact.Text(info.Version)
-		}
+	if of := l.previous; of != nil {
+		st.ProtocolVersion = of.version
+		st.ServerName, st.ServerVersion = l.redact.Text(of.info.Name), l.redact.Text(of.info.Version)
 	}
 	if st.Hint != "" {
 		return

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
@@ -35,14 +34,12 @@ type session struct {
 	noise         atomic.Int64    // messages that the server should not have sent
 	noisy         *rate.Limiter   // of their logging
 
-	version string   // negotiated
-	hop     *hop.Hop // nil below 2026-07-28
+	hello          // of the server; the version is the one agreed upon
+	hop   *hop.Hop // nil below 2026-07-28
 
 	undiscovered bool   // the server did not answer server/discover in time
 	id           string // Mcp-Session-Id, or ""
 	shownID      string // id, fit for records
-	info         mcp.InitializeResult
-	declared     []byte // the capabilities as the server wrote them; nil where that is not known
 	callsTasks   bool   // the server makes tasks of calls, up to 2025-11-25
 	taskTokens   *taskTokens
 	pid          int
@@ -208,23 +205,22 @@ func (s *session) lapsed() {
 }
 
 // offers reports whether the server says that it has something of kind k.
-func (s *session) offers(k lists.Kind) bool {
-	c := s.info.Capabilities
-	return [...]bool{c.Tools != nil, c.Prompts != nil, c.Resources != nil}[k]
-}
+func (s *session) offers(k lists.Kind) bool { return s.has(k.Capability()) }
 
 // announces reports whether the server says that it tells of changes of kind k.
-func (s *session) announces(k lists.Kind) bool {
-	c := s.info.Capabilities
-	switch {
-	case !s.offers(k):
-		return false
-	case k == lists.ToolKind:
-		return c.Tools.ListChanged
-	case k == lists.PromptKind:
-		return c.Prompts.ListChanged
-	}
-	return c.Resources.ListChanged
+func (s *session) announces(k lists.Kind) bool { return s.does(k.Capability(), "listChanged") }
+
+// has reports whether the server has a capability. Its value does not count: PHP writes an empty object as [].
+func (s *session) has(capability string) bool {
+	value, _ := rawjson.Get(s.declared, capability)
+	return !rawjson.IsNull(value)
+}
+
+// does reports whether a part of a capability is true.
+func (s *session) does(capability, part string) bool {
+	of, _ := rawjson.Get(s.declared, capability)
+	value, _ := rawjson.Get(of, part)
+	return string(value) == "true"
 }
 
 // hasToListen reports whether the server may have something to say outside of the streams of calls.
@@ -239,23 +235,16 @@ func (s *session) hasToListen() bool {
 
 // abilities returns the server's capabilities besides tools.
 func (s *session) abilities() tool.Abilities {
-	c := s.info.Capabilities
-	//lint:ignore SA1019 deprecated on 2026-07-28, and in use by servers of all revisions
-	logging := c.Logging != nil
 	tasks, extension := s.tasks()
-	return tool.Abilities{Prompts: c.Prompts != nil, Resources: c.Resources != nil, Completions: c.Completions != nil,
-		Logging: logging, Subscribe: c.Resources != nil &&
-			c.Resources.Subscribe, Tasks: tasks, TaskExtension: extension,
+	return tool.Abilities{Prompts: s.offers(lists.PromptKind), Resources: s.offers(lists.ResourceKind),
+		Completions: s.has("completions"), Logging: s.has("logging"), Subscribe: s.does("resources", "subscribe"),
+		Tasks: tasks, TaskExtension: extension,
 		Experimental: s.declares("experimental"), Extensions: s.declares("extensions")}
 }
 
 // offer returns the server's title, instructions and capabilities, without its lists.
 func (s *session) offer() admit.Offer {
-	o := admit.Offer{Instructions: s.info.Instructions, Abilities: s.abilities()}
-	if info := s.info.ServerInfo; info != nil {
-		o.Title = cmp.Or(info.Title, info.Name)
-	}
-	return o
+	return admit.Offer{Title: cmp.Or(s.info.Title, s.info.Name), Instructions: s.instructions, Abilities: s.abilities()}
 }
 
 // maxDeclared is the size in bytes above which a member of a server's capabilities is not passed on.

@@ -54,6 +54,9 @@ func (l List) Kind() Kind {
 	return [...]Kind{ToolKind, PromptKind, ResourceKind, ResourceKind}[l]
 }
 
+// Capability returns the server capability that stands for k.
+func (k Kind) Capability() string { return [...]string{"tools", "prompts", "resources"}[k] }
+
 // Lists returns the lists that change with k.
 func (k Kind) Lists() []List {
 	return [...][]List{{Tools}, {Prompts}, {Resources, Templates}}[k]
