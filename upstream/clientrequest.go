@@ -15,7 +15,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 )
 
@@ -130,9 +129,8 @@ func (s *server) tell(ctx context.Context, sess *session, x *clientRequest) resp
 	if err == nil {
 		return response{}
 	}
-	var status *fault.StatusError
-	if errors.As(err, &status) {
-		return response{err: fault.StatusFailure(status.Status, 0)}
+	if a := ofStatus(err); a.err != nil {
+		return a
 	}
 	return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_told", Cause: err,
 		Message: fmt.Sprintf("server %q did not take in the notification", s.cfg.ID)}}

@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"reflect"
 	"runtime"
 	"slices"
@@ -61,10 +60,8 @@ type Group struct {
 
 	subscriptions *clientSubscriptions
 
-	restating     sync.Mutex
-	serverChanges map[toldBy]ServerChange // taken by ServerChanges
-
-	mu sync.Mutex
+	mu            sync.Mutex
+	serverChanges []ServerChange // taken by ServerChanges
 	// by id: closed when the last server of that id, and those before it, have ended
 	ends           map[string]<-chan struct{}
 	listeners      []func()
@@ -72,7 +69,6 @@ type Group struct {
 	within         withinFunc                // makes the context of a server; nil until started
 	cancel         context.CancelFunc        // ends the contexts of all servers
 	closed         bool
-	killed         bool
 }
 
 // roster is the servers at one moment. It is never changed.
@@ -92,8 +88,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 		version:  cmp.Or(cfg.Version, "0"), catalogs: cfg.Catalogs, signIns: cfg.SignIns, observe: cfg.Observe,
 		subscriptions: newClientSubscriptions(),
 		ends:          make(map[string]<-chan struct{}),
-		dirty:         make(chan struct{}, 1), serverChanges: make(map[toldBy]ServerChange),
-		kill: make(chan struct{}),
+		dirty:         make(chan struct{}, 1), kill: make(chan struct{}),
 	}
 	r, err := g.enrol(cfg, nil)
 	if err != nil {
@@ -199,28 +194,18 @@ func (g *Group) Memory() *budget.Budget { return g.memory }
 // Changes counts the changes so far: as long as it is the same, so are all catalogs and states.
 func (g *Group) Changes() int64 { return g.changes.Load() }
 
-// toldBy says which server has told of a change, and whom; "" is all.
-type toldBy struct{ server, person string }
-
-// restate notes that a server has told of a change of kind k, which may be none.
-func (g *Group) restate(at toldBy, k lists.Kind) {
-	g.restating.Lock()
-	defer g.restating.Unlock()
-	said := g.serverChanges[at]
-	said.Server, said.Person = at.server, at.person
-	switch k {
-	case lists.ToolKind:
-		said.Tools = true
-	case lists.PromptKind:
-		said.Prompts = true
-	case lists.ResourceKind:
-		said.Resources = true
+// restate notes that a server has told a person, or "" for all, of a change of kind k.
+func (g *Group) restate(server, person string, k lists.Kind) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change := ServerChange{server, person, k == lists.ToolKind, k == lists.PromptKind, k == lists.ResourceKind}
+	if !slices.Contains(g.serverChanges, change) {
+		g.serverChanges = append(g.serverChanges, change)
 	}
-	g.serverChanges[at] = said
 	wait.Signal(g.dirty)
 }
 
-// ServerChange names the lists that a server called changed. The hub's copies can be equal all the
+// ServerChange names a list that a server called changed. The hub's copies can be equal all the
 // same. A client of that server alone is told anyway, because a server can mean more by it than its
 // lists show.
 type ServerChange struct {
@@ -231,10 +216,10 @@ type ServerChange struct {
 
 // ServerChanges returns what servers have told of since the last time. Listeners of OnChange are called for it as well.
 func (g *Group) ServerChanges() []ServerChange {
-	g.restating.Lock()
-	defer g.restating.Unlock()
-	all := slices.Collect(maps.Values(g.serverChanges))
-	clear(g.serverChanges)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.serverChanges
+	g.serverChanges = nil
 	return all
 }
 
@@ -395,8 +380,7 @@ func (g *Group) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 		g.mu.Lock()
-		if !g.killed {
-			g.killed = true
+		if !wait.IsClosed(g.kill) {
 			close(g.kill)
 		}
 		g.mu.Unlock()

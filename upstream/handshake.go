@@ -15,7 +15,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
@@ -284,20 +283,22 @@ func (c *connector) establish(sess *session, said hello) {
 
 // handshakeFault explains why the handshake over sess has ended with a.
 func (c *connector) handshakeFault(ctx context.Context, sess *session, a response) *fault.Fault {
-	var status *fault.StatusError
-	if errors.As(a.err, &status) {
-		a.status, a.pause = status.Status, transport.RetryAfter(status.Header)
+	if told := ofStatus(a.err); told.err != nil { // that the handshake is done
+		a = told
 	}
+	var failure *tool.Failure
 	var rpc *tool.RPCError
 	refused := errors.As(a.err, &rpc)
 	var large *jsonrpc.TooLarge
-	var media *fault.MediaError
 	var unusable *unusableError
 	switch {
 	case errors.As(a.err, &large):
 		return transport.OversizeFault(large, "initialize")
 	case a.status >= http.StatusMultipleChoices:
-		f := fault.OfStatus(c.cfg, a.status, a.pause, a.err)
+		f := fault.OfStatus(c.cfg, a.status, a.err)
+		if errors.As(a.err, &failure) {
+			f.Pause = failure.RetryAfter
+		}
 		if page := (*tool.HTTPError)(nil); errors.As(a.err, &page) {
 			f.What += c.words(page)
 		} else if refused && !f.Auth {
@@ -308,13 +309,6 @@ func (c *connector) handshakeFault(ctx context.Context, sess *session, a respons
 		return &fault.Fault{
 			What:  fmt.Sprintf("initialize was refused: %s (JSON-RPC error %d)", c.redact.Text(rpc.Message), rpc.Code),
 			Hint:  "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28",
-			Cause: a.err,
-		}
-	case errors.As(a.err, &media):
-		return &fault.Fault{
-			What: fmt.Sprintf("%s answered with content type %q instead of JSON", secret.URL(c.cfg.URL),
-				c.redact.Text(media.Media)),
-			Hint:  "check that url is that of an MCP endpoint",
 			Cause: a.err,
 		}
 	case errors.As(a.err, &unusable):

@@ -185,7 +185,7 @@ func (b callBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// unreached is the answer of a call whose request failed below HTTP.
+// unreached is the answer of a call whose request failed below HTTP, or whose answer the hub does not take.
 func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) response {
 	if answer := (*fault.AnswerError)(nil); errors.As(err, &answer) {
 		f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
@@ -229,11 +229,11 @@ func (l *httpLane) refused(c *pendingRequest, resp *http.Response) response {
 	}
 	// Their senders say what it means.
 	if c.isGreeting() || c.Method == tool.MethodListen && status == http.StatusUnauthorized {
-		return response{err: f, status: status, pause: f.RetryAfter}
+		return response{err: f, status: status}
 	}
 	if need := l.ofStatus(status, resp.Header, f.Cause); need != nil {
 		if status == http.StatusUnauthorized {
-			l.end(fault.OfStatus(l.cfg, status, 0, nil))
+			l.end(fault.OfStatus(l.cfg, status, nil))
 		}
 		return response{err: need, status: status}
 	}
@@ -278,14 +278,8 @@ func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.R
 	}
 	e := jsonrpc.Read(got.Text)
 	if media := transport.MediaType(resp); e.Kind == jsonrpc.None && media != "application/json" {
-		return response{err: &tool.Failure{
-			Class: tool.ClassDependencyUnavailable,
-			Code:  codeInvalidResponse,
-			Message: fmt.Sprintf("the server answered with content type %q instead of JSON: check its url",
-				hidden.Line(hidden.Cut(media, 80))),
-			OutcomeUnknown: true,
-			Cause:          &fault.MediaError{Media: media},
-		}}
+		return l.unreached(ctx, c, &fault.AnswerError{Hint: "check that url is that of an MCP endpoint",
+			What: fmt.Sprintf("answered with content type %q instead of JSON", hidden.Cut(media, 80))})
 	}
 	if e.Kind == jsonrpc.None { // a batch, for instance
 		for _, e = range jsonrpc.Within(got.Text) {

@@ -57,7 +57,6 @@ type response struct {
 
 	// status is the HTTP status with which the request was refused, or 0.
 	status int
-	pause  time.Duration // that the server asked for then
 
 	// the server let the time of a request without progress pass, and did not answer when that was
 	// cancelled
@@ -145,13 +144,21 @@ func (c *pendingRequest) Fail(err error) {
 			return
 		}
 	}
-	var status *fault.StatusError
-	if errors.As(err, &status) {
-		retry := transport.RetryAfter(status.Header)
-		c.finish(response{err: fault.StatusFailure(status.Status, retry), status: status.Status, pause: retry})
+	if a := ofStatus(err); a.err != nil {
+		c.finish(a)
 		return
 	}
 	c.finish(endedFailure(c, err))
+}
+
+// ofStatus is the answer of a request that ended with a *fault.StatusError; the zero value for other errors.
+func ofStatus(err error) response {
+	var refused *fault.StatusError
+	if !errors.As(err, &refused) {
+		return response{}
+	}
+	retry := transport.RetryAfter(refused.Header)
+	return response{err: fault.StatusFailure(refused.Status, retry), status: refused.Status}
 }
 
 // isGreeting reports whether the request belongs to the handshake. "The initialize request MUST NOT be cancelled by

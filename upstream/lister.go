@@ -197,7 +197,7 @@ func (s *server) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 		}
 		if ctx.Err() == nil {
 			s.catalog.publish(sess, got)
-			s.group.restate(toldBy{s.cfg.ID, ""}, k)
+			s.group.restate(s.cfg.ID, "", k)
 		}
 		gate.Reset(interval)
 	}
@@ -212,7 +212,7 @@ func (s *server) keepTold(ctx context.Context, sess *session, k lists.Kind) {
 	for {
 		select {
 		case <-sess.changed[k]:
-			s.group.restate(toldBy{s.cfg.ID, person}, k)
+			s.group.restate(s.cfg.ID, person, k)
 		case <-ctx.Done():
 			return
 		}

@@ -52,7 +52,7 @@ func (n *signInNeeds) ofStatus(status int, h http.Header, cause error) *tool.Fai
 		if n.server.Tokens != nil {
 			n.server.Tokens.Challenged(h)
 		}
-		f := fault.OfStatus(n.cfg, status, 0, nil)
+		f := fault.OfStatus(n.cfg, status, nil)
 		return signInFailure(f.What, f.Hint, cause)
 	}
 	if scopes := signin.MissingScopes(h); status == http.StatusForbidden && scopes != "" {

@@ -31,7 +31,8 @@ func (f *Fault) Error() string { return f.What }
 
 func (f *Fault) Unwrap() error { return f.Cause }
 
-// AnswerError reports an answer that the hub does not take: a redirect, or an encoding that it has not asked for.
+// AnswerError reports an answer that the hub does not take: a redirect, an encoding that it has not asked for, or
+// something else than JSON, such as a web page.
 type AnswerError struct {
 	Redirects  bool
 	What, Hint string
@@ -56,15 +57,10 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("HTTP status %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// MediaError reports that a server has answered with something else than JSON, such as a web page.
-type MediaError struct{ Media string }
-
-func (e *MediaError) Error() string { return fmt.Sprintf("content type %q", e.Media) }
-
 // OfStatus explains an HTTP status of 300 or more in answer to an attempt to connect.
-func OfStatus(cfg settings.Server, status int, pause time.Duration, cause error) *Fault {
+func OfStatus(cfg settings.Server, status int, cause error) *Fault {
 	where := secret.URL(cfg.URL)
-	f := &Fault{Pause: pause, Cause: cause}
+	f := &Fault{Cause: cause}
 	switch {
 	case status == http.StatusUnauthorized && cfg.SignsIn():
 		return NeedsSignIn(cfg, fmt.Sprintf("%s asks for a sign-in (HTTP 401)", where), cause)
@@ -139,7 +135,7 @@ func OfConnect(cfg settings.Server, err error, r *secret.Redactor) *Fault {
 	}
 	var status *StatusError
 	if errors.As(err, &status) {
-		return OfStatus(cfg, status.Status, 0, err)
+		return OfStatus(cfg, status.Status, err)
 	}
 	return &Fault{
 		What:  fmt.Sprintf("connect to %s: %s", secret.URL(cfg.URL), r.Text(Plain(err))),
