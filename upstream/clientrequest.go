@@ -28,7 +28,7 @@ type clientRequest struct {
 
 	hubsToken bool // it was sent with a progress token that no client wants
 
-	// reply is the server's answer, and kind its result type, see resultType. They stand here because
+	// reply is the server's answer, and kind what a result of 2026-07-28 says that it is. They stand here because
 	// many calls wait at a time, and each function that hands them on would hold a copy.
 	reply tool.Reply
 	kind  string
@@ -36,18 +36,6 @@ type clientRequest struct {
 
 // about names what the request is about, for messages.
 func (x *clientRequest) about() string { return cmp.Or(x.Name, x.Method) }
-
-// token returns the progress token of the request with that id, which is the id, or 0 for none. Where the client wants
-// no progress, the hub does, unless the server refuses that: it is a sign of life. A request
-// without limits reports none to the hub.
-func (x *clientRequest) token(id int64, limits *callLimits, refused bool) int64 {
-	meta, _ := rawjson.Get(x.Params, "_meta")
-	_, wants := rawjson.Get(meta, "progressToken")
-	if x.hubsToken = !wants && limits.most > 0 && !refused; wants || x.hubsToken {
-		return id
-	}
-	return 0
-}
 
 // isRefused reports whether the server has refused the request because of the hub's progress token.
 func (x *clientRequest) isRefused(err error) bool {
@@ -199,7 +187,7 @@ func (s *server) listenFor(ctx context.Context, sess *session, x *clientRequest)
 			Message: "the server takes no subscriptions/listen"}}
 	}
 	id := s.ids.Add(1)
-	params, err := sess.hop.RequestParams(&x.Request, x.token(id, &callLimits{}, true))
+	params, _, err := s.params(x, sess, id, false)
 	if err != nil {
 		return response{err: &tool.RPCError{Code: tool.CodeInvalidParams, Message: "params are no JSON object"}}
 	}
@@ -217,7 +205,7 @@ func (g *Group) RootsChanged(who tool.Session, params json.RawMessage) {
 		if s.isolation == nil {
 			continue
 		}
-		if keeper, _ := s.isolates(); keeper.who.Key == who.Key {
+		if keeper, _ := s.isApart(who); keeper.who.Key == who.Key {
 			s.rootsChanged(hop.ClientCapabilities(keeper.says), params)
 		} else if one := s.isolation.peek(who); one != nil {
 			one.rootsChanged(one.offers(), params)

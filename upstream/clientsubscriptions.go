@@ -158,8 +158,10 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 		return nil
 	}
 	s := g.roster.Load().byID[server]
-	if s != nil && s.isApart(who) {
-		s = s.isolation.peek(who)
+	if s != nil {
+		if _, apart := s.isApart(who); apart {
+			s = s.isolation.peek(who)
+		}
 	}
 	if s == nil || !s.lifecycle.enter() {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
@@ -72,12 +73,13 @@ func (s *server) callOnce(ctx context.Context, x *clientRequest, limits *callLim
 	var stale *session
 	for {
 		sess, err := s.lifecycle.acquire(ctx, stale, limits.idle)
+		_, apart := s.isApart(x.Session)
 		switch {
 		case errors.Is(err, errNotReady):
 			return s.unavailable()
 		case err != nil:
 			return err
-		case s.isApart(x.Session):
+		case apart:
 			return errIsolated
 		case answered > 0 && sess.hop == nil:
 			return replacedWhileAsking(transport.ErrClosed) // it would start from the beginning
@@ -115,7 +117,7 @@ func (s *server) callOver(ctx context.Context, sess *session, x *clientRequest, 
 		ProtocolVersion: sess.version,
 		Method:          x.Method, JSONRPCRequestID: strconv.FormatInt(id, 10),
 	}}
-	params, asTask, err := s.params(x, sess, x.token(id, limits, s.catalog.known().NoProgress))
+	params, asTask, err := s.params(x, sess, id, !s.catalog.known().NoProgress)
 	if err != nil {
 		*reply = tool.Reply{} // without a mapping: nothing was sent
 		return response{err: err}
@@ -139,7 +141,8 @@ func (s *server) callOver(ctx context.Context, sess *session, x *clientRequest, 
 		reply.Object = a.object
 	}
 	if x.kind = ""; sess.hop != nil {
-		x.kind = resultType(reply)
+		kind, _ := a.object.Get("resultType")
+		x.kind, _ = rawjson.String(kind)
 	}
 	if x.call != nil && a.err == nil && (asTask || x.kind == "task") {
 		a.err = s.withTask(x)
@@ -153,8 +156,17 @@ func (s *server) callOver(ctx context.Context, sess *session, x *clientRequest, 
 	return a
 }
 
-// params returns the params of x over sess. asks says that the server may make a task of the call.
-func (s *server) params(x *clientRequest, sess *session, token int64) (params json.RawMessage, asks bool, err error) {
+// params returns the params of x over sess. Its progress token is its id, where the client wants progress, or the hub
+// does: it is a sign of life. asks says that the server may make a task of the call.
+func (s *server) params(
+	x *clientRequest, sess *session, id int64, watched bool,
+) (params json.RawMessage, asks bool, err error) {
+	meta, _ := rawjson.Get(x.Params, "_meta")
+	_, wants := rawjson.Get(meta, "progressToken")
+	token := int64(0)
+	if x.hubsToken = watched && !wants; wants || x.hubsToken {
+		token = id
+	}
 	if x.call == nil {
 		params, err = sess.hop.RequestParams(&x.Request, token)
 	} else {

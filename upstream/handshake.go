@@ -56,8 +56,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, older bool) re
 		h := &hop.Hop{Version: hop.Modern, Client: hop.ClientInfo(c.group.version)}
 		sess.lane.speak(spoken{hop.Modern, h})
 		limited, cancel := context.WithTimeout(ctx, c.probeTime())
-		params := append([]byte(`{"_meta":{`), h.Members(tool.Hop{ClientCapabilities: c.offers()})...)
-		params = append(params, `}}`...)
+		params := append(h.AppendMembers([]byte(`{"_meta":{`), tool.Hop{ClientCapabilities: c.offers()}), `}}`...)
 		found = c.greet(limited, sess, tool.MethodDiscover, params)
 		if offersModern(found.err) {
 			found = c.greet(limited, sess, tool.MethodDiscover, params)

@@ -136,7 +136,7 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 
 // postCall posts the call.
 func (l *httpLane) postCall(ctx context.Context, c *pendingRequest) (*http.Response, error) {
-	req, err := l.newRequest(ctx, http.MethodPost, c.body())
+	req, err := l.newRequest(ctx, http.MethodPost, c.text)
 	if err != nil {
 		return nil, err
 	}

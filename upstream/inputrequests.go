@@ -23,17 +23,6 @@ func replacedWhileAsking(cause error) *tool.Failure {
 			"part: check before calling again"}
 }
 
-// resultType returns what a result of 2026-07-28 says that it is.
-func resultType(r *tool.Reply) string {
-	object, read := r.Object.(rawjson.Object)
-	if !read {
-		return rawjson.Text(r.Result, "resultType")
-	}
-	kind, _ := object.Get("resultType")
-	text, _ := rawjson.String(kind)
-	return text
-}
-
 // askFor puts what the server wants to the client, all at once. The time that this takes counts
 // towards the most that the call may take, and towards nothing else.
 func (s *server) askFor(

@@ -285,25 +285,21 @@ func (i *isolation) keep(one clientSession) (kept bool) {
 	return i.keeper.who.Key == one.who.Key
 }
 
-// isolates reports whether sessions have connections of their own, but for keeper; the zero value is none.
-func (s *server) isolates() (keeper clientSession, yes bool) {
+// isApart reports whether who has a connection of its own, instead of the one of s, which keeper has; the zero value is
+// nobody alone.
+func (s *server) isApart(who tool.Session) (keeper clientSession, apart bool) {
 	if s.use != useShared || s.isolation == nil || !s.catalog.known().Asks {
 		return keeper, s.use == useListing
 	}
 	s.isolation.mu.Lock()
-	defer s.isolation.mu.Unlock()
-	return s.isolation.keeper, true
-}
-
-// isApart reports whether who has a connection of its own, instead of the one of s.
-func (s *server) isApart(who tool.Session) bool {
-	keeper, isolates := s.isolates()
-	if isolates && s.use == useShared && s.lifecycle.stateNow() == tool.ServerStarting {
+	keeper = s.isolation.keeper
+	s.isolation.mu.Unlock()
+	if s.lifecycle.stateNow() == tool.ServerStarting {
 		if one, ok := s.group.subscriptions.sole(); ok && one.who.Key == who.Key {
-			return false // it may become the keeper's
+			return keeper, false // it may become the keeper's
 		}
 	}
-	return isolates && (keeper.who.Key == "" || keeper.who.Key != who.Key)
+	return keeper, keeper.who.Key == "" || keeper.who.Key != who.Key
 }
 
 // peek returns the session's connection, or nil where it has none.

@@ -52,7 +52,7 @@ type spoken struct {
 type response struct {
 	result json.RawMessage // nil where err is set
 	err    error           // *tool.RPCError or *tool.Failure
-	object rawjson.Object  // result, read; the zero value where it has not been
+	object rawjson.Object  // result, read; the zero value where it nests too deeply
 	room   *budget.Room    // that result takes; nil where the message is not large
 
 	// status is the HTTP status with which the request was refused, or 0.
@@ -93,7 +93,7 @@ type pendingRequest struct {
 	// the stream is read, and do not block.
 	*tool.Request
 	id      int64
-	params  json.RawMessage   // as they go to the server: one object
+	text    []byte            // as it goes to the server; nil once that is not needed any more
 	headers map[string]string // further headers, on Streamable HTTP only
 	until   <-chan struct{}   // closed when it must end: a subscriptions/listen of a client's own. Nil for others
 
@@ -117,13 +117,10 @@ type news struct {
 	done       *response        // the answer, which stays
 }
 
+// newLaneCall makes r a request with these params: one object.
 func newLaneCall(id int64, r *tool.Request, params json.RawMessage) *pendingRequest {
-	return &pendingRequest{Request: r, id: id, params: params, ready: make(chan struct{}, 1)}
-}
-
-// body is the request as it goes over the wire.
-func (c *pendingRequest) body() []byte {
-	return jsonrpc.RequestText(strconv.AppendInt(nil, c.id, 10), c.Method, c.params)
+	return &pendingRequest{Request: r, id: id, ready: make(chan struct{}, 1),
+		text: jsonrpc.RequestText(strconv.AppendInt(nil, id, 10), r.Method, params)}
 }
 
 // Begin implements transport.Call. It marks the call as sent. It returns false if the call was

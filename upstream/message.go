@@ -65,14 +65,11 @@ func (c *pendingRequest) answerOf(e jsonrpc.Message) response {
 	if err != nil {
 		return invalidAnswer("is no well-formed JSON")
 	}
-	if !isSame(result, e.Result) { // it was written as one line
-		e.Object = rawjson.Object{}
+	if !bytes.Equal(result, e.Result) { // it was written as one line
+		e.Object, _ = rawjson.ReadObject(result)
 	}
 	return response{result: result, object: e.Object}
 }
-
-// isSame reports whether a and b are the same bytes in memory.
-func isSame(a, b []byte) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 func errorAnswer(raw []byte) response {
 	var fields struct {
@@ -99,8 +96,9 @@ func (e *entry) passable(a response) response {
 		}
 		return e.redact.Own(raw)
 	}
-	if result := clean(a.result); !isSame(result, a.result) {
-		a.result, a.object = result, rawjson.Object{}
+	if result := clean(a.result); !bytes.Equal(result, a.result) {
+		a.result = result
+		a.object, _ = rawjson.ReadObject(result)
 	}
 	if rpc, ok := a.err.(*tool.RPCError); ok && rpc.Raw != nil {
 		a.err = errorAnswer(clean(rpc.Raw)).err

@@ -261,7 +261,7 @@ func (s *server) execute(ctx context.Context, x *clientRequest) error {
 		return s.unavailable()
 	}
 	defer s.lifecycle.leave()
-	if !s.isApart(x.Session) {
+	if _, apart := s.isApart(x.Session); !apart {
 		if err := s.call(ctx, x); !errors.Is(err, errIsolated) {
 			return err
 		}
@@ -345,8 +345,8 @@ const addsWithin = time.Second
 
 // serve looks after a ready session until it ends or ctx does.
 func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
-	keeper, isolates := s.isolates()
-	onlyLists := isolates && keeper.who.Key == "" && s.cfg.Transport == Stdio
+	keeper, apart := s.isApart(tool.Session{})
+	onlyLists := apart && keeper.who.Key == "" && s.cfg.Transport == Stdio
 	listed := &fault.Fault{What: "listed", Idle: true}
 	if onlyLists && !sess.announces(lists.ToolKind) {
 		return listed // a child is not kept for listing; a remote server tells of changes
@@ -409,15 +409,15 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
-	c := newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodPing}, sess.hop.ListParams(nil))
+	asks := tool.MethodPing
 	if !sess.oneStream && sess.hop != nil { // which has no ping
-		c.Method = tool.MethodDiscover
+		asks = tool.MethodDiscover
 	}
-	a := sess.await(limited, c)
+	a := sess.await(limited, newLaneCall(s.ids.Add(1), &tool.Request{Method: asks}, sess.hop.ListParams(nil)))
 	err := a.err
 	if rpc := (*tool.RPCError)(nil); errors.As(err, &rpc) {
 		err = nil // it has answered: not every server knows ping
-		if c.Method == tool.MethodDiscover && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound ||
+		if asks == tool.MethodDiscover && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound ||
 			rpc.Code == tool.CodeMethodNotFound) {
 			err = errors.New("the server does not speak protocol 2026-07-28 any more")
 		}

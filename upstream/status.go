@@ -19,7 +19,7 @@ func (s *server) status() tool.ServerStatus {
 			st.SignIn.Login = fault.LoginCommand(s.cfg)
 		}
 	}
-	if s.isApart(tool.Session{}) {
+	if _, apart := s.isApart(tool.Session{}); apart {
 		s.isolation.report(&st)
 	}
 	return st

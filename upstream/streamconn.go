@@ -217,8 +217,8 @@ func (c *streamConn) send(_ context.Context, call *pendingRequest) {
 		call.finish(endedFailure(call, transport.ErrClosed))
 		return
 	}
-	data, err := rawjson.Line(call.body())
-	call.params = nil // they may be large, and are not sent again
+	data, err := rawjson.Line(call.text)
+	call.text = nil // it may be large, and is not sent again
 	if err == nil {
 		call.needs = c.needs
 		err = c.wire.Post(transport.Outgoing{Data: data, Call: call})

@@ -135,7 +135,7 @@ func (w *watch) begin(h *hop.Hop, id int64) (params []byte, version int) {
 		return nil, w.version
 	}
 	out = append(out, `},"_meta":{`...)
-	return append(append(out, h.Members(tool.Hop{})...), `}}`...), w.version
+	return append(h.AppendMembers(out, tool.Hop{}), `}}`...), w.version
 }
 
 // acknowledge takes notifications/subscriptions/acknowledged: what the server says that it agreed to.

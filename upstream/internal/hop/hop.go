@@ -43,13 +43,9 @@ func ClientInfo(version string) []byte {
 	return append(rawjson.AppendQuote([]byte(`{"name":"`+settings.HubCommand+`","version":`), version), '}')
 }
 
-// Members returns the hop's members of _meta, without braces. client is what the client said of
-// itself; zero in requests of the hub's own.
-func (h *Hop) Members(client tool.Hop) []byte {
-	return h.appendMembers(make([]byte, 0, 256+len(client.ClientCapabilities)), client)
-}
-
-func (h *Hop) appendMembers(b []byte, client tool.Hop) []byte {
+// AppendMembers appends the hop's members of _meta, without braces. client is what the client said of itself; zero in
+// requests of the hub's own.
+func (h *Hop) AppendMembers(b []byte, client tool.Hop) []byte {
 	b = rawjson.AppendQuote(append(b, `"`+metaVersion+`":`...), h.Version)
 	b = append(append(b, `,"`+metaClientInfo+`":`...), h.Client...)
 	b = append(b, `,"`+metaCapabilities+`":`...)
@@ -91,7 +87,7 @@ func (h *Hop) meta(meta json.RawMessage, token int64, client tool.Hop) (json.Raw
 	if out[len(out)-1] != '{' {
 		out = append(out, ',')
 	}
-	return append(h.appendMembers(out, client), '}'), nil
+	return append(h.AppendMembers(out, client), '}'), nil
 }
 
 // CallParams returns the params of a tools/call: x.Params with name, arguments and _meta replaced
@@ -156,7 +152,7 @@ func (h *Hop) ListParams(cursor *string) json.RawMessage {
 		out = rawjson.AppendMember(out, "cursor", rawjson.Quote(*cursor))
 	}
 	if h != nil {
-		out = rawjson.AppendMember(out, "_meta", append(append([]byte("{"), h.Members(tool.Hop{})...), '}'))
+		out = rawjson.AppendMember(out, "_meta", append(h.AppendMembers([]byte("{"), tool.Hop{}), '}'))
 	}
 	return append(out, '}')
 }

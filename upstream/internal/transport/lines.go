@@ -75,14 +75,21 @@ func (w *Lines) Post(m Outgoing) error {
 func (w *Lines) writeAll() {
 	defer func() { _ = w.in.Close() }()
 	for {
-		m, ok, more := w.take()
-		switch {
-		case !ok && !more:
-			return
-		case !ok:
+		w.mu.Lock()
+		if len(w.waiting) == 0 {
+			closed := w.closed
+			w.mu.Unlock()
+			if closed {
+				return
+			}
 			<-w.wake
 			continue
-		case m.Call != nil && !m.Call.Begin():
+		}
+		m := w.waiting[0]
+		w.waiting = slices.Delete(w.waiting, 0, 1)
+		w.bytes -= len(m.Data)
+		w.mu.Unlock()
+		if m.Call != nil && !m.Call.Begin() {
 			continue
 		}
 		n, err := w.in.Write(append(m.Data, '\n')) // usually there is room
@@ -94,20 +101,6 @@ func (w *Lines) writeAll() {
 		}
 		m.Finish(err)
 	}
-}
-
-// take returns the message that waits for longest; ok is false where there is none. more reports whether others can
-// still be posted.
-func (w *Lines) take() (m Outgoing, ok, more bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.waiting) == 0 {
-		return m, false, !w.closed
-	}
-	m = w.waiting[0]
-	w.waiting = slices.Delete(w.waiting, 0, 1)
-	w.bytes -= len(m.Data)
-	return m, true, true
 }
 
 // isBroken notes that a write has failed: the child has closed its stdin or died. Usually its
