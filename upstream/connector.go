@@ -20,8 +20,7 @@ import (
 // maxProbeTime bounds the wait for an answer to server/discover, before the hub goes on to initialize.
 const maxProbeTime = 5 * time.Second
 
-// connector makes initialised sessions with one server, and remembers which generation of the
-// protocol it speaks. Only the server's run loop uses it.
+// connector makes initialised sessions with one server. Only the server's run loop uses it.
 type connector struct {
 	*entry
 	notifications *notifications
@@ -29,17 +28,12 @@ type connector struct {
 	lifecycle     *lifecycle
 	isolation     *isolation // that learns what the server asks; nil for a connection of a session
 
-	generation
+	// older says that server/discover is not sent. A server that answers it at once is asked at each
+	// reconnect: it may have become one of the other generation. One that does not answer costs
+	// seconds, and is asked again when it fails as an older one. A session knows from others.
+	older     bool
 	olderNext bool   // the attempt failed with server/discover unanswered
 	doing     string // what the child of the attempt did instead of answering in time
-}
-
-// generation records which revision a server has shown to speak.
-type generation struct {
-	older       bool // a revision before 2026-07-28
-	slowProbe   bool // it does not answer server/discover, which takes long to find out
-	inferred    bool // other connections know
-	endsOnProbe bool // it ends when it is asked server/discover
 }
 
 // connect starts or reaches the server and initialises a session, within the connect timeout. Only run calls it.
@@ -71,12 +65,10 @@ func (c *connector) connect(ctx context.Context) (sess *session, f *fault.Fault)
 			f = c.silent(f, within)
 		}
 		// A server that failed as an older one may have been replaced by one that is not.
-		older := !c.skipsProbe() && c.olderNext
-		c.generation = generation{older: older, slowProbe: older}
+		c.older = !c.older && c.olderNext
 		return nil, f
 	}
-	c.slowProbe = c.slowProbe && c.skipsProbe() || sess.undiscovered
-	c.older, c.inferred = sess.version < hop.Modern, false
+	c.older = sess.version < hop.Modern && (c.older || sess.undiscovered)
 	return sess, nil
 }
 
@@ -94,26 +86,19 @@ func (c *connector) silent(f *fault.Fault, within time.Duration) *fault.Fault {
 	return s
 }
 
-// skipsProbe reports whether server/discover is not sent. A server that answers it at once is asked
-// at each reconnect: it may have become one of the other generation. One that does not answer costs
-// seconds, and is asked again when it fails as an older one. The first connection of a session
-// knows from others.
-func (c *connector) skipsProbe() bool { return c.older && (c.slowProbe || c.inferred) }
-
 // connectStdio starts a child. Some servers of older revisions end when the first message is not initialize; they are
 // started again and spared the question.
 func (c *connector) connectStdio(ctx context.Context) (*session, *fault.Fault) {
-	older := c.skipsProbe() || c.endsOnProbe
 	c.olderNext, c.doing = false, ""
-	sess, ended, f := c.startChild(ctx, older)
-	if older || !ended || ctx.Err() != nil {
+	sess, ended, f := c.startChild(ctx, c.older)
+	if c.older || !ended || ctx.Err() != nil {
 		return sess, f
 	}
 	sess, _, again := c.startChild(ctx, true)
 	if again != nil {
 		return nil, f
 	}
-	c.endsOnProbe = true
+	sess.undiscovered = true
 	return sess, nil
 }
 
@@ -222,7 +207,7 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 		l.close(life, kill)
 		sess.end(&fault.Fault{What: "the session ended"})
 	}
-	if a := c.handshake(ctx, sess, c.skipsProbe()); a.err != nil {
+	if a := c.handshake(ctx, sess, c.older); a.err != nil {
 		sess.shut(c.group.kill)
 		return nil, c.handshakeFault(ctx, sess, a)
 	}

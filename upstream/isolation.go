@@ -45,8 +45,8 @@ type isolation struct {
 	failed  starts               // starts that failed within the last hour, of all sessions
 	bar     *fault.Fault         // why no connection is made for now; nil where nothing is wrong
 	barEnd  time.Time            // of bar; zero: when something has changed
-	known   generation
-	keeper  clientSession // has the shared connection: the server has asked it there; the zero value is nobody
+	older   bool                 // the server speaks a revision before 2026-07-28
+	keeper  clientSession        // has the shared connection: the server has asked it there; the zero value is nobody
 }
 
 func newIsolation(s *server, people *people) *isolation {
@@ -209,8 +209,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	}
 	one, _ := newServer(&e, tool.ServerStarting) // as the parent was made, so it cannot fail
 	one.isolation, one.slots = i, i.slots
-	one.connector.generation = i.known
-	one.connector.inferred = true
+	one.connector.older = i.older
 	full := len(i.open)+len(i.closing) >= parent.cfg.MaxSessions
 	var before []*server
 	for old := range i.closing {
@@ -356,11 +355,10 @@ func (i *isolation) stopFor(f *fault.Fault, d time.Duration) {
 }
 
 // learn keeps what a connection that was made has shown of the server.
-func (i *isolation) learn(known generation) {
+func (i *isolation) learn(older bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.known = known
-	i.bar = nil
+	i.older, i.bar = older, nil
 }
 
 // report adds to st what is to be seen of the connections.

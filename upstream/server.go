@@ -106,7 +106,7 @@ func (s *server) keepAlive(ctx context.Context) {
 		}
 		began := time.Now()
 		if s.isolation != nil {
-			s.isolation.learn(s.connector.generation)
+			s.isolation.learn(sess.hop == nil)
 		}
 		s.lifecycle.setState(tool.ServerReady, sess, nil, time.Time{})
 		f = s.serve(ctx, sess)

@@ -37,7 +37,7 @@ type session struct {
 	hello          // of the server; the version is the one agreed upon
 	hop   *hop.Hop // nil below 2026-07-28
 
-	undiscovered bool   // the server did not answer server/discover in time
+	undiscovered bool   // the server did not answer server/discover in time, or has ended instead
 	id           string // Mcp-Session-Id, or ""
 	shownID      string // id, fit for records
 	callsTasks   bool   // the server makes tasks of calls, up to 2025-11-25
