@@ -117,9 +117,9 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	c.catalog.change(func(h *habits) { conn.noCancels = h.CancelDeaths >= 2 })
 	var watching sync.WaitGroup
 	watching.Go(func() { c.watchChild(sess, conn, proc, lines.Broken) })
-	sess.shut = func(kill <-chan struct{}) {
+	sess.shut = func() {
 		conn.shut(transport.ErrClosed)
-		proc.Stop(kill)
+		proc.Stop(c.group.kill)
 		conn.release()
 		watching.Wait()
 	}
@@ -130,7 +130,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 		if ctx.Err() != nil {
 			c.doing = c.redact.Beginning(proc.Doing(context.WithoutCancel(ctx)), secret.MaxMessage)
 		}
-		sess.shut(c.group.kill)
+		sess.shut()
 		return nil, isCutOff(a.err), f
 	}
 	return sess, false, nil
@@ -185,14 +185,14 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 		sess.end(&fault.Fault{What: "the connection ended: " + c.redact.Text(fault.Plain(sess.open.err())),
 			Hint: "see the server's own log", Cause: sess.open.err()})
 	})
-	sess.shut = func(<-chan struct{}) {
+	sess.shut = func() {
 		conn.release()
 		watching.Wait()
 	}
 	sess.asked.follow(c.requestRule(), c.isolation, nil, false)
 	if a := c.handshake(ctx, sess, true); a.err != nil {
 		f := c.handshakeFault(ctx, sess, a)
-		sess.shut(c.group.kill)
+		sess.shut()
 		return nil, f
 	}
 	return sess, nil
@@ -203,12 +203,12 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 	sess := newSession(c.notifications, c.lifecycle.stopping)
 	life := context.WithoutCancel(ctx)
 	l := newHTTPLane(life, sess, c.http)
-	sess.shut = func(kill <-chan struct{}) {
-		l.close(life, kill)
+	sess.shut = func() {
+		l.close(life, c.group.kill)
 		sess.end(&fault.Fault{What: "the session ended"})
 	}
 	if a := c.handshake(ctx, sess, c.older); a.err != nil {
-		sess.shut(c.group.kill)
+		sess.shut()
 		return nil, c.handshakeFault(ctx, sess, a)
 	}
 	sess.shownID = c.redact.Text(sess.id)

@@ -134,7 +134,7 @@ func (d *diagnosis) walk(ctx context.Context) {
 	sess, f := s.connector.connect(ctx)
 	if ctx.Err() != nil {
 		if sess != nil {
-			sess.shut(s.group.kill)
+			sess.shut()
 		}
 		return
 	}
@@ -151,7 +151,7 @@ func (d *diagnosis) walk(ctx context.Context) {
 		d.done(Step{Name: StepInitialize}, f)
 		return
 	}
-	defer sess.shut(s.group.kill)
+	defer sess.shut()
 	d.done(Step{Name: StepInitialize, Detail: d.hello(sess)}, nil)
 	d.use(ctx, sess)
 }

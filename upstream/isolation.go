@@ -407,7 +407,7 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.F
 	case f == nil:
 		s.catalog.publish(sess, got)
 	case wait.IsClosed(sess.ended):
-		sess.shut(s.group.kill)
+		sess.shut()
 		return nil, sess.reason
 	default:
 		s.log.Warn("tools could not be listed again: the catalog stays as it was", "error", f.What)

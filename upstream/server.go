@@ -123,13 +123,13 @@ func (s *server) keepAlive(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			s.lifecycle.drain() // first: so that each call's cancellation can still be told
-			sess.shut(s.group.kill)
+			sess.shut()
 			return
 		case f.Idle:
 			if s.use == useListing {
 				s.lifecycle.sleep(nil) // no call waits for it, however long its end takes
 			}
-			sess.shut(s.group.kill)
+			sess.shut()
 			if s.use == useSession {
 				s.log.Info("session has not called for a while: its connection is closed")
 				return
@@ -137,12 +137,12 @@ func (s *server) keepAlive(ctx context.Context) {
 			asleep, s.pause = true, s.retry.min
 		case f.Lost && losses <= maxQuickLosses:
 			s.lifecycle.starting(f)
-			sess.shut(s.group.kill) // nothing is wrong with the server: the call that found out waits for the new session
+			sess.shut() // nothing is wrong with the server: the call that found out waits for the new session
 			asleep = false
 		case losses == 1 && s.use == useSession && !f.Auth && f.Pause == 0 && s.starts.count() < s.retry.budget:
 			s.lifecycle.sleep(f)
 			s.log.Warn("the session's state at the server is lost: its next call starts afresh, over a new connection")
-			sess.shut(s.group.kill)
+			sess.shut()
 		default:
 			s.backOff(ctx, sess, f)
 		}
@@ -175,7 +175,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 		}
 		s.lifecycle.setState(tool.ServerNeedsAuth, nil, f, time.Time{})
 		if sess != nil {
-			sess.shut(s.group.kill)
+			sess.shut()
 		}
 		if s.use == useSession {
 			s.lifecycle.retire()
@@ -209,7 +209,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	if sess != nil {
-		sess.shut(s.group.kill)
+		sess.shut()
 	}
 	for {
 		select {
@@ -307,10 +307,10 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 		listening, stop := context.WithCancel(ctx)
 		var standing sync.WaitGroup
 		shut := sess.shut
-		sess.shut = func(kill <-chan struct{}) {
+		sess.shut = func() {
 			stop()
 			standing.Wait()
-			shut(kill)
+			shut()
 		}
 		if sess.hop != nil {
 			call, version := sess.subscribe(listening)
@@ -333,7 +333,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 			over.What += " (before it had listed its tools)"
 			f = &over
 		}
-		sess.shut(s.group.kill)
+		sess.shut()
 		return nil, f
 	}
 	s.catalog.publish(sess, got)

@@ -60,8 +60,7 @@ type session struct {
 	endOnce sync.Once
 	reason  *fault.Fault // set before ended is closed
 
-	// shut ends the session and everything that it started, and waits for that. Closing kill makes it brisk.
-	shut func(kill <-chan struct{})
+	shut func() // ends the session and everything that it started, and waits for that
 }
 
 // newSession makes a session of the connection whose notifications go to q. It has no lane yet.
