@@ -25,6 +25,7 @@ type connector struct {
 	*entry
 	notifications *notifications
 	http          *transport.HTTP // nil for stdio
+	child         *child.Process  // the latest one; nil before
 	lifecycle     *lifecycle
 	isolation     *isolation // that learns what the server asks; nil for a connection of a session
 
@@ -108,6 +109,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	if f != nil {
 		return nil, false, f
 	}
+	c.child = proc
 	sess = newSession(c.notifications, c.lifecycle.stopping)
 	sess.pid = proc.PID()
 	c.lifecycle.setPID(sess.pid)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
@@ -104,12 +105,11 @@ type diagnosis struct {
 func (d *diagnosis) done(step Step, f *fault.Fault) bool {
 	step.Took = time.Since(d.began)
 	step.OK = f == nil
-	stderr, warnings := d.heard.take()
-	step.Lines = append(step.Lines, warnings...)
+	step.Lines = append(step.Lines, d.heard.take()...)
 	if f != nil {
 		step.Detail, step.Hint = f.What, f.Hint
-		for _, line := range stderr {
-			step.Lines = append(step.Lines, "stderr: "+line)
+		for _, line := range d.stderr() {
+			step.line("stderr: %s", line)
 		}
 	}
 	show := func(text string) string { return d.server.redact.Beginning(text, secret.MaxMessage) }
@@ -123,6 +123,22 @@ func (d *diagnosis) done(step Step, f *fault.Fault) bool {
 	d.report(step)
 	d.began = time.Now()
 	return step.OK
+}
+
+// stderr returns the last child's last lines, and before them the one that says what is wrong where it is not among them.
+func (d *diagnosis) stderr() []string {
+	if d.server.connector.child == nil {
+		return nil
+	}
+	lines := d.server.connector.child.Wrote()
+	if over := len(lines) - maxStderrLines; over > 0 {
+		cause := child.Cause(lines)
+		lines = lines[over:]
+		if !slices.Contains(lines, cause) {
+			lines[0] = cause
+		}
+	}
+	return lines
 }
 
 func (d *diagnosis) walk(ctx context.Context) {
@@ -139,13 +155,12 @@ func (d *diagnosis) walk(ctx context.Context) {
 		return
 	}
 	if s.connector.http == nil {
-		pid := s.status().PID
-		if pid == 0 && f != nil {
+		if s.connector.child == nil {
 			d.done(Step{Name: StepStart}, f)
 			return
 		}
 		// Connecting starts and initialises in one: the time of both is the next step's.
-		d.report(Step{Name: StepStart, OK: true, Detail: fmt.Sprintf("process %d", pid)})
+		d.report(Step{Name: StepStart, OK: true, Detail: fmt.Sprintf("process %d", s.connector.child.PID())})
 	}
 	if f != nil {
 		d.done(Step{Name: StepInitialize}, f)
@@ -245,25 +260,30 @@ func (d *diagnosis) schemas(l *admit.Listing) (Step, *fault.Fault) {
 	step := Step{Name: StepSchemas,
 		Detail: fmt.Sprintf("%d admitted, %d of them repaired, %d excluded",
 			len(c.Tools), l.Repaired, len(c.Excluded))}
-	line := func(format string, args ...any) {
-		step.Lines = append(step.Lines, d.server.redact.Text(fmt.Sprintf(format, args...)))
-	}
-	for _, e := range c.Excluded {
-		line("excluded: %s (%s): %s", e.Tool, e.Code, e.Reason)
-	}
+	step.excluded(c.Excluded)
 	for _, t := range c.Tools {
 		for _, r := range t.Repairs {
-			line("repaired: %s, %s: %s", t.Name, r.Part, r.Reason)
+			step.line("repaired: %s, %s: %s", t.Name, r.Part, r.Reason)
 		}
 	}
 	for _, f := range l.Findings {
-		line("look at: %s: %s", f.About, f.Reason)
+		step.line("look at: %s: %s", f.About, f.Reason)
 	}
 	if len(c.Tools) == 0 && len(c.Excluded) > 0 {
 		return step, &fault.Fault{What: step.Detail,
 			Hint: "correct the tools on the server, or report this to whoever maintains it"}
 	}
 	return step, nil
+}
+
+func (s *Step) line(format string, args ...any) {
+	s.Lines = append(s.Lines, fmt.Sprintf(format, args...))
+}
+
+func (s *Step) excluded(all []tool.Exclusion) {
+	for _, e := range all {
+		s.line("excluded: %s (%s): %s", e.Tool, e.Code, e.Reason)
+	}
 }
 
 // features is the step that lists what there is besides tools. A list that cannot be read costs
@@ -273,30 +293,24 @@ func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 	var o admit.Offer
 	var found []string
 	step := Step{Name: StepFeatures}
-	line := func(format string, args ...any) {
-		step.Lines = append(step.Lines, s.redact.Text(fmt.Sprintf(format, args...)))
-	}
 	for l := lists.Prompts; l < lists.Count; l++ {
 		if !sess.offers(l.Kind()) {
 			continue
 		}
 		read, f := s.list(ctx, sess, l)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return false
-		}
-		if f != nil && wait.IsClosed(sess.ended) {
+		case f != nil && wait.IsClosed(sess.ended):
 			return d.done(step, sess.reason)
+		case f != nil:
+			step.line("not listed: %ss: %s: %s", l.Noun(), f.What, f.Hint)
+		default:
+			o.Lists[l] = read.raw
+			found = append(found, count(len(read.raw), l.Noun()))
 		}
-		if f != nil {
-			line("not listed: %ss: %s: %s", l.Noun(), f.What, f.Hint)
-			continue
-		}
-		o.Lists[l] = read.raw
-		found = append(found, count(len(read.raw), l.Noun()))
 	}
-	for _, e := range o.Admit(s.cfg, s.redact).Catalog.Excluded {
-		line("excluded: %s (%s): %s", e.Tool, e.Code, e.Reason)
-	}
+	step.excluded(o.Admit(s.cfg, s.redact).Catalog.Excluded)
 	step.Detail = cmp.Or(strings.Join(found, ", "), "none can be listed")
 	return d.done(step, nil)
 }
@@ -308,65 +322,33 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// hearing keeps what is logged of a server while it is diagnosed: the last lines of its stderr, and warnings. What the
-// group logs of a server is fit to be shown already.
+// hearing keeps the warnings that are logged of a server while it is diagnosed. They are fit to be shown already.
 type hearing struct {
 	mu       sync.Mutex
-	stderr   []stderrLine
 	warnings []string
 }
 
-type stderrLine struct {
-	pid  int64
-	text string
-}
-
-// take returns the last child's last lines, before them the one that says what is wrong where it is
-// not among them, and the warnings since the last time.
-func (h *hearing) take() (stderr, warnings []string) {
+// take returns the warnings since the last time.
+func (h *hearing) take() (warnings []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	warnings, h.warnings = h.warnings, nil
-	for _, line := range h.stderr {
-		// A child that ends when it is asked for its version was started a second time: the first
-		// one's lines say no more.
-		if line.pid == h.stderr[len(h.stderr)-1].pid {
-			stderr = append(stderr, line.text)
-		}
-	}
-	if over := len(stderr) - maxStderrLines; over > 0 {
-		cause := child.Cause(stderr)
-		stderr = stderr[over:]
-		if !slices.Contains(stderr, cause) {
-			stderr = append([]string{cause}, stderr[1:]...)
-		}
-	}
-	return stderr, warnings
+	return warnings
 }
 
 // Enabled implements slog.Handler.
-func (h *hearing) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (h *hearing) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 
 // Handle implements slog.Handler.
 func (h *hearing) Handle(_ context.Context, r slog.Record) error {
-	stderr, pid, more := false, int64(0), ""
+	more := ""
 	r.Attrs(func(a slog.Attr) bool {
-		stderr = stderr || a.Key == "stream" && a.Value.String() == "stderr"
-		if a.Key == "pid" && a.Value.Kind() == slog.KindInt64 {
-			pid = a.Value.Int64()
-		}
 		more += fmt.Sprintf(", %s: %s", a.Key, a.Value)
 		return true
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case stderr:
-		if len(h.stderr) == child.KeptLines {
-			h.stderr = append(h.stderr[:0], h.stderr[1:]...)
-		}
-		h.stderr = append(h.stderr, stderrLine{pid, hidden.Cut(r.Message, secret.MaxText)})
-	case r.Level >= slog.LevelWarn && len(h.warnings) < maxStepLines:
+	if len(h.warnings) < maxStepLines {
 		h.warnings = append(h.warnings, "warning: "+r.Message+hidden.Line(more))
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
@@ -95,4 +96,7 @@ var installer = regexp.MustCompile(`(?:^|/| )(?:(?:npm|npx|pnpm|yarn|bunx?) |npm
 	`(?:docker|podman) (?:pull|run) )`)
 
 // Cause returns the line of stderr that says what is wrong, as far as that can be told, or "".
-func (p *Process) Cause() string { return p.stderr.cause() }
+func (p *Process) Cause() string { return hidden.Cut(Cause(p.Wrote()), secret.MaxText) }
+
+// Wrote returns the last lines of stderr. They are fit to be shown.
+func (p *Process) Wrote() []string { return p.stderr.lines() }

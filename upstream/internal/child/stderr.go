@@ -12,14 +12,13 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
 const (
 	stderrPerSecond = 20
 	stderrBurst     = 100
-	KeptLines       = 50 // lines of stderr kept for errors: Node and Python write a stack around the cause
+	keptLines       = 50 // lines of stderr kept for errors: Node and Python write a stack around the cause
 )
 
 // stderrLog moves a child's stderr to the log, one record a line, and keeps the last lines.
@@ -62,7 +61,7 @@ func (s *stderrLog) line(raw string, whole bool) {
 		return
 	}
 	s.mu.Lock()
-	if len(s.last) == KeptLines {
+	if len(s.last) == keptLines {
 		s.last = append(s.last[:0], s.last[1:]...)
 	}
 	s.last = append(s.last, text)
@@ -82,11 +81,11 @@ func (s *stderrLog) reportDropped() {
 	}
 }
 
-// cause returns the line that says what is wrong, as far as that can be told, or "".
-func (s *stderrLog) cause() string {
+// lines returns the last lines.
+func (s *stderrLog) lines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return hidden.Cut(Cause(s.last), secret.MaxText)
+	return slices.Clone(s.last)
 }
 
 var (
