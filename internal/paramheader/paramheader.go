@@ -33,31 +33,36 @@ type Binding struct {
 const maxDepth = 16
 
 // Of returns the bindings of an input schema.
-func Of(schema json.RawMessage) []Binding {
+func Of(schema json.RawMessage) (all []Binding) {
 	if !bytes.Contains(schema, []byte(Keyword)) {
 		return nil
 	}
-	return appendOf(nil, schema, nil)
+	Each(schema, nil, func(path []string, _, keyword json.RawMessage) {
+		if header, ok := rawjson.String(keyword); ok && IsToken(header) {
+			all = append(all, Binding{Path: path, Header: header})
+		}
+	})
+	return all
 }
 
-func appendOf(out []Binding, schema json.RawMessage, at []string) []Binding {
+// Each calls visit for each property of a schema, which is at a path, that has the keyword. It looks at properties of
+// properties, too.
+func Each(schema json.RawMessage, at []string, visit func(path []string, property, keyword json.RawMessage)) {
 	properties, ok := rawjson.Get(schema, "properties")
 	if !ok || len(at) >= maxDepth {
-		return out
+		return
 	}
 	_ = rawjson.Members(properties, func(m rawjson.Member) bool {
 		if !rawjson.IsObject(m.Value) {
 			return true
 		}
 		path := append(at[:len(at):len(at)], m.Name())
-		raw, _ := rawjson.Get(m.Value, Keyword)
-		if header, ok := rawjson.String(raw); ok && IsToken(header) {
-			out = append(out, Binding{Path: path, Header: header})
+		if keyword, ok := rawjson.Get(m.Value, Keyword); ok {
+			visit(path, m.Value, keyword)
 		}
-		out = appendOf(out, m.Value, path)
+		Each(m.Value, path, visit)
 		return true
 	})
-	return out
 }
 
 // Headers returns the headers of a call with these arguments, with their full names.

@@ -2,6 +2,7 @@ package admit
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -20,40 +21,16 @@ func (c *candidate) checkHeaders() {
 	if !ok || !bytes.Contains(input, []byte(headerKeyword)) && !bytes.Contains(input, []byte(`\u`)) {
 		return
 	}
-	if fault := (&headers{seen: make(map[string]string)}).fault(input, ""); fault != "" {
-		c.refuse(codeInvalidHeader, "%s: correct it on the server", fault)
-	}
-}
-
-// headers collects the header names of one input schema.
-type headers struct {
-	seen map[string]string // lower-case name -> path of its property
-}
-
-// fault checks the properties of object, at any depth that is reached by properties alone.
-func (h *headers) fault(object []byte, prefix string) (fault string) {
-	properties, ok := rawjson.Get(object, "properties")
-	if !ok {
-		return ""
-	}
-	_ = rawjson.Members(properties, func(m rawjson.Member) bool { // an error is another check's business
-		if !rawjson.IsObject(m.Value) {
-			return true
+	seen := make(map[string]string) // lower-case name -> path of its property
+	paramheader.Each(input, nil, func(path []string, property, value json.RawMessage) {
+		if fault := headerFault(seen, strings.Join(path, "."), property, value); fault != "" {
+			c.refuse(codeInvalidHeader, "%s: correct it on the server", fault)
 		}
-		path := prefix + m.Name()
-		if value, ok := rawjson.Get(m.Value, headerKeyword); ok {
-			fault = h.one(m.Value, value, path)
-		}
-		if fault == "" {
-			fault = h.fault(m.Value, path+".")
-		}
-		return fault == ""
 	})
-	return fault
 }
 
-// one checks the annotation value of the property at path.
-func (h *headers) one(property, value []byte, path string) string {
+// headerFault says what is wrong with the annotation value of the property at path; "" for nothing.
+func headerFault(seen map[string]string, path string, property, value []byte) string {
 	path = hidden.Cut(path, maxShown)
 	switch rawjson.Text(property, "type") {
 	case "string", "integer", "boolean":
@@ -68,10 +45,10 @@ func (h *headers) one(property, value []byte, path string) string {
 		return fmt.Sprintf("the %s of its parameter %q cannot be an HTTP header name", headerKeyword, path)
 	}
 	lower := strings.ToLower(name)
-	if other, taken := h.seen[lower]; taken {
+	if other, taken := seen[lower]; taken {
 		return fmt.Sprintf("its parameters %q and %q have the same %s %q", other, path, headerKeyword,
 			hidden.Cut(name, maxShown))
 	}
-	h.seen[lower] = path
+	seen[lower] = path
 	return ""
 }
