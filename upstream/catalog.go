@@ -127,13 +127,6 @@ func (c *catalog) change(by func(*habits)) {
 // up the list that clients wait for.
 const saveAfter = time.Second
 
-// listed holds the lists that a server has just sent.
-type listed struct {
-	raw   [lists.Count][]json.RawMessage
-	fresh [lists.Count]tool.Freshness
-	known [lists.Count]bool // false for a list that was not read
-}
-
 // freshness holds ttlMs and cacheScope of the latest lists.
 type freshness struct {
 	of    *session // that listed last; nil before the first
@@ -219,9 +212,9 @@ func (c *catalog) publish(sess *session, got listed) {
 	shorter := false
 	for l := range lists.Count {
 		switch {
-		case got.known[l]:
-			offer.Lists[l] = got.raw[l]
-			shorter = shorter || old != nil && len(got.raw[l]) < len(old.Offer.Lists[l])
+		case got[l] != nil:
+			offer.Lists[l] = got[l].raw
+			shorter = shorter || old != nil && len(got[l].raw) < len(old.Offer.Lists[l])
 		case old != nil && !foreign && sess.offers(l.Kind()):
 			offer.Lists[l] = old.Offer.Lists[l]
 		}
@@ -313,7 +306,7 @@ func (c *catalog) compare(l *admit.Listing) (news []string) {
 	return news
 }
 
-// noteUnlisted notes why a list was not read, for the server's status; nil where it was.
+// noteUnlisted notes why a list was not read, for the server's status.
 func (c *catalog) noteUnlisted(l lists.List, f *fault.Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -330,8 +323,11 @@ func (c *catalog) freshen(sess *session, got listed) {
 	}
 	c.fresh.held = false
 	for l := range lists.Count {
-		if got.known[l] {
-			c.fresh.lists[l] = got.fresh[l]
+		if got[l] != nil || !sess.offers(l.Kind()) {
+			c.unlisted[l] = nil
+		}
+		if got[l] != nil {
+			c.fresh.lists[l] = got[l].fresh
 		}
 	}
 }

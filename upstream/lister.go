@@ -28,14 +28,13 @@ const (
 	maxListInterval = 30 * time.Second
 )
 
-// read is one list that was read.
+// listed holds the lists that a server has just sent; nil for one that was not read.
+type listed [lists.Count]*read
+
+// read is one of them.
 type read struct {
 	raw   []json.RawMessage
 	fresh tool.Freshness
-}
-
-func (got *listed) set(l lists.List, r read) {
-	got.raw[l], got.fresh[l], got.known[l] = r.raw, r.fresh, true
 }
 
 // listAll reads all that the server offers. What cannot be read besides tools costs nothing but itself: it stays as it
@@ -47,15 +46,13 @@ func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault.Fau
 	var others sync.WaitGroup
 	for l := lists.Prompts; l < lists.Count; l++ {
 		if !sess.offers(l.Kind()) {
-			s.catalog.noteUnlisted(l, nil)
 			continue
 		}
 		others.Go(func() {
 			read, f := s.list(patient, sess, l)
 			switch {
 			case f == nil:
-				got.set(l, read)
-				s.catalog.noteUnlisted(l, nil)
+				got[l] = &read
 			case patient.Err() != nil:
 				sess.listChanged(l.Kind())
 			case !wait.IsClosed(sess.ended):
@@ -70,8 +67,7 @@ func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault.Fau
 	}
 	others.Wait()
 	if f == nil {
-		got.set(lists.Tools, tools)
-		s.catalog.noteUnlisted(lists.Tools, nil)
+		got[lists.Tools] = &tools
 	}
 	return got, f
 }
@@ -188,8 +184,7 @@ func (s *server) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 		for _, l := range k.Lists() {
 			read, f := s.list(ctx, sess, l)
 			if f == nil {
-				got.set(l, read)
-				s.catalog.noteUnlisted(l, nil)
+				got[l] = &read
 			} else if ctx.Err() == nil && !wait.IsClosed(sess.ended) {
 				s.log.Warn(l.Noun()+"s could not be listed again: the catalog stays as it was", "error", f.What)
 				s.catalog.noteUnlisted(l, f)

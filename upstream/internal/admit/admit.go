@@ -208,10 +208,10 @@ func (a *admission) read(l lists.List, i int, raw json.RawMessage, digest [sha25
 	if a.known[c.key] {
 		if l == lists.Tools {
 			c.parts = partsOf(c.declaration)
-			c.readName(l.Key(), c.parts.name, maxNameBytes)
+			c.readName(l, c.parts.name)
 		} else {
 			value, _ := rawjson.Get(c.declaration, l.Key())
-			c.readName(l.Key(), value, maxURIBytes)
+			c.readName(l, value)
 		}
 		return c
 	}
@@ -243,12 +243,8 @@ func (a *admission) readDeclaration(c *candidate, l lists.List) {
 		return
 	}
 	c.declaration = line
-	limit := maxNameBytes
-	if l == lists.Resources || l == lists.Templates {
-		limit = maxURIBytes
-	}
 	value, _ := rawjson.Get(c.declaration, l.Key())
-	c.readName(l.Key(), value, limit)
+	c.readName(l, value)
 	switch {
 	case c.refused != nil:
 	case len(c.declaration) > a.cfg.Limits.ToolSize:
@@ -263,30 +259,28 @@ func (a *admission) readDeclaration(c *candidate, l lists.List) {
 	}
 }
 
-// readName reads the name or URI, which is the value of member key, and has at most limit bytes.
-func (c *candidate) readName(key string, value []byte, limit int) {
-	if value == nil {
-		c.refuse(codeInvalidName, "it has no %s: give it one on the server", key)
-		return
+// readName reads the value of the member that identifies an element of l.
+func (c *candidate) readName(l lists.List, value []byte) {
+	key, limit := l.Key(), maxNameBytes
+	if l.Kind() == lists.ResourceKind {
+		limit = maxURIBytes
 	}
 	name, ok := rawjson.String(value)
+	c.name = name
 	switch {
+	case value == nil:
+		c.refuse(codeInvalidName, "it has no %s: give it one on the server", key)
 	case !ok:
 		c.refuse(codeInvalidName, "its %s is no string: correct it on the server", key)
 	case name == "":
 		c.refuse(codeInvalidName, "its %s is empty: give it one on the server", key)
 	case len(name) > limit:
-		c.name = name
 		c.refuse(codeInvalidName, "its %s has %d bytes, more than %d: shorten it on the server", key, len(name), limit)
 	case strings.ContainsFunc(name, unicode.IsControl):
-		c.name = name
 		c.refuse(codeInvalidName, "its %s holds control characters: rename it on the server", key)
 	case strings.ContainsRune(name, utf8.RuneError):
 		// Decoding replaced a lone surrogate or a stray byte, so the name could not be sent back as it is.
-		c.name = name
 		c.refuse(codeInvalidName, "its %s is no valid Unicode text: rename it on the server", key)
-	default:
-		c.name = name
 	}
 }
 

@@ -149,7 +149,16 @@ func without(object []byte, path []string, parent string) []byte {
 func (c *candidate) checkOutputSchema() {
 	const part = "outputSchema"
 	value, ok := c.object(part)
-	if !ok || !c.compilesForClients(value) {
+	if !ok {
+		return
+	}
+	s, err := schema.Compile(value)
+	if err != nil {
+		c.remove(part, "%v", err)
+		return
+	}
+	if broken := s.Broken(); len(broken) > 0 {
+		c.remove(part, "it held %s, which clients do not compile", broken[0])
 		return
 	}
 	for _, keyword := range []string{"type", "$ref", "anyOf", "oneOf", "allOf"} {
@@ -159,21 +168,6 @@ func (c *candidate) checkOutputSchema() {
 	}
 	c.set(part, string(withType(value))) // required up to protocol 2025-11-25
 	c.repaired(part, `it had no "type"; "type":"object" was added`)
-}
-
-// compilesForClients removes the output schema, value, if it does not compile as clients do it.
-func (c *candidate) compilesForClients(value []byte) bool {
-	const part = "outputSchema"
-	s, err := schema.Compile(value)
-	if err != nil {
-		c.remove(part, "%v", err)
-		return false
-	}
-	if broken := s.Broken(); len(broken) > 0 {
-		c.remove(part, "it held %s, which clients do not compile", broken[0])
-		return false
-	}
-	return true
 }
 
 // withType returns object, which has no member "type", with "type":"object" as its first member.
