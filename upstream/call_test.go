@@ -142,7 +142,10 @@ func TestCallTimeout(t *testing.T) {
 				}
 				return f.OutcomeUnknown
 			})
-			h.mustCall(t, "s", "raw", `{"result":{}}`)
+			eventually(t, "another call is answered", func() bool { // or times out on a busy machine
+				_, err := h.call(t.Context(), "s", "raw", `{"result":{}}`)
+				return err == nil
+			})
 		})
 	}
 }

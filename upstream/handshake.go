@@ -54,7 +54,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, older bool) re
 	var found response
 	if !older {
 		h := &hop.Hop{Version: hop.Modern, Client: hop.ClientInfo(c.group.version)}
-		sess.lane.speak(spoken{hop.Modern, h})
+		sess.speaks.Store(hop.Modern)
 		limited, cancel := context.WithTimeout(ctx, c.probeTime())
 		params := append(h.AppendMembers([]byte(`{"_meta":{`), tool.Hop{ClientCapabilities: c.offers()}), `}}`...)
 		found = c.greet(limited, sess, tool.MethodDiscover, params)
@@ -99,7 +99,7 @@ func isFirm(status int) bool {
 // refusal; its error is nil where the server has agreed.
 func (c *connector) introduce(ctx context.Context, sess *session, t terms, once bool) (said hello, first response) {
 	remembered := t != terms{}
-	sess.lane.speak(spoken{})
+	sess.speaks.Store("")
 	for {
 		a := c.greet(ctx, sess, tool.MethodInitialize, c.initializeParams(t))
 		if a.err == nil {
@@ -263,7 +263,7 @@ func (c *connector) establish(sess *session, said hello) {
 	}
 	tasks, _ := sess.tasks()
 	sess.callsTasks = tasks.Calls
-	sess.lane.speak(spoken{sess.version, sess.hop})
+	sess.speaks.Store(sess.version)
 	one := clientSession{c.client, c.clientHop} // its own, or the only one that there is
 	if c.use == useShared {
 		one, _ = c.group.subscriptions.sole()

@@ -14,9 +14,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
@@ -38,7 +38,6 @@ const (
 type httpLane struct {
 	signInNeeds
 	client *http.Client
-	spoken atomic.Pointer[spoken] // the server may ask while the handshake still runs
 
 	// A server may answer on the standing stream.
 	listens  atomic.Bool   // the stream is opened, and again when it ends
@@ -56,19 +55,15 @@ type httpLane struct {
 func newHTTPLane(life context.Context, sess *session, server *transport.HTTP) *httpLane {
 	l := &httpLane{signInNeeds: signInNeeds{sess, server}, client: server.Client(), closed: make(chan struct{}),
 		noStream: make(chan struct{})}
-	sess.lane, sess.asked = l, newServerRequests(func(body []byte) { l.respond(life, body) })
+	sess.lane = l
+	sess.asked = newServerRequests(func(body []byte) { l.deliver(life, body, responsePatience) })
 	return l
 }
 
-// speak implements lane.
-func (l *httpLane) speak(as spoken) { l.spoken.Store(&as) }
-
-// says returns what speak has set last.
-func (l *httpLane) says() spoken {
-	if s := l.spoken.Load(); s != nil {
-		return *s
-	}
-	return spoken{}
+// speaksModern reports whether requests are those of 2026-07-28.
+func (l *httpLane) speaksModern() bool {
+	version, _ := l.speaks.Load().(string)
+	return version >= hop.Modern
 }
 
 // newRequest makes a request of this session.
@@ -77,7 +72,6 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 	if err != nil {
 		return nil, err
 	}
-	as := l.says()
 	switch method {
 	case http.MethodPost:
 		req.Header.Set("Content-Type", "application/json")
@@ -85,8 +79,8 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 	case http.MethodGet:
 		req.Header.Set("Accept", "text/event-stream")
 	}
-	if as.version != "" {
-		req.Header.Set("Mcp-Protocol-Version", as.version)
+	if version, _ := l.speaks.Load().(string); version != "" {
+		req.Header.Set("Mcp-Protocol-Version", version)
 	}
 	if l.id != "" {
 		req.Header.Set(headerSession, l.id)
@@ -146,7 +140,7 @@ func (l *httpLane) postCall(ctx context.Context, c *pendingRequest) (*http.Respo
 		body, err := again()
 		return callBody{body, c}, err
 	}
-	if l.says().hop != nil {
+	if l.speaksModern() {
 		c.hopHeaders(req.Header)
 	}
 	return l.client.Do(req)
@@ -231,16 +225,14 @@ func (l *httpLane) refused(c *pendingRequest, resp *http.Response) response {
 	if c.isGreeting() || c.Method == tool.MethodListen && status == http.StatusUnauthorized {
 		return response{err: f, status: status}
 	}
-	if need := l.ofStatus(status, resp.Header, f.Cause); need != nil {
-		if status == http.StatusUnauthorized {
-			l.end(fault.OfStatus(l.cfg, status, nil))
-		}
-		return response{err: need, status: status}
-	}
+	need := l.ofStatus(status, resp.Header, f.Cause)
 	if status == http.StatusUnauthorized {
-		l.end(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)",
-			secret.URL(l.server.URL.String())),
-			Hint: "renew the credentials in headers of the server's entry", Auth: true})
+		l.end(fault.OfStatus(l.cfg, status, nil))
+	}
+	switch {
+	case need != nil:
+		return response{err: need, status: status}
+	case status == http.StatusUnauthorized:
 		return response{err: f, status: status}
 	}
 	if l.isForeign(status, body) && c.Method != tool.MethodListen {
@@ -260,7 +252,7 @@ func (l *httpLane) isForeign(status int, body []byte) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
 		e := jsonrpc.Read(body)
-		return l.says().hop != nil && (e.Kind != jsonrpc.Response || rawjson.IsNull(e.ID))
+		return l.speaksModern() && (e.Kind != jsonrpc.Response || rawjson.IsNull(e.ID))
 	}
 	return false
 }
@@ -337,7 +329,7 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			return response{err: transport.OversizeFailure(large)}
 		}
 		var rest io.ReadCloser
-		if lastID != "" && l.says().hop == nil {
+		if lastID != "" && !l.speaksModern() {
 			_ = body.Close()
 			for again := true; again && rest == nil && resumes < maxResumes; resumes++ {
 				rest, again = l.resume(ctx, lastID, pause)
@@ -421,7 +413,7 @@ func (l *httpLane) post(ctx context.Context, method string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if l.says().hop != nil && method != "" {
+	if l.speaksModern() && method != "" {
 		req.Header.Set("Mcp-Method", method)
 	}
 	resp, err := l.client.Do(req)
@@ -441,9 +433,9 @@ const (
 	responsePatience = 30 * time.Second // for a response, which may be large
 )
 
-// respond answers a request of the server, or tells it something, in the background. It may come
-// from a call that outlives the session, as the flights do.
-func (l *httpLane) respond(ctx context.Context, body []byte) {
+// deliver is post in the background, for what nobody waits for. It may come from a call that outlives the session, as
+// the flights do.
+func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Duration) {
 	if l.responses.Add(1) > maxResponses {
 		l.responses.Add(-1)
 		l.log.Warn("a message to the server was dropped: too many others are under way")
@@ -451,30 +443,22 @@ func (l *httpLane) respond(ctx context.Context, body []byte) {
 	}
 	l.server.Flights.Go(func() {
 		defer l.responses.Add(-1)
-		_ = l.deliver(ctx, body, responsePatience) // which logs it
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		if err := l.post(ctx, "", body); err != nil {
+			l.log.Debug("message to the server failed", "error", fault.Plain(err))
+		}
 	})
-}
-
-// deliver is post with nobody who waits for it.
-func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	err := l.post(ctx, "", body)
-	if err != nil {
-		l.log.Debug("message to the server failed", "error", fault.Plain(err))
-	}
-	return err
 }
 
 // withdraw implements lane. On 2026-07-28 closing the request is how a call is cancelled: nothing comes after that.
 func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason string) (told bool) {
 	sent := c.drop()
-	if l.says().hop != nil || c.isGreeting() {
+	if l.speaksModern() || c.isGreeting() {
 		return false
 	}
 	if sent {
-		// which logs it
-		l.server.Flights.Go(func() { _ = l.deliver(ctx, cancelBody(c.id, reason), transport.CancelPatience) })
+		l.deliver(ctx, cancelBody(c.id, reason), transport.CancelPatience)
 	}
 	return sent
 }

@@ -26,9 +26,6 @@ import (
 // lane carries raw requests over one session. There are two: streamConn for transports with one stream both ways,
 // httpLane for Streamable HTTP.
 type lane interface {
-	// speak sets how requests are written from now on.
-	speak(as spoken)
-
 	// send puts c on its way and returns at once. The answer and the progress before it arrive in c; each call is
 	// finished, whatever happens, at the latest when the session ends.
 	send(ctx context.Context, c *pendingRequest)
@@ -40,12 +37,6 @@ type lane interface {
 	// tell sends a notification of a client, and returns once the server has it or will not. params
 	// are nil where it has none.
 	tell(ctx context.Context, method string, params []byte) error
-}
-
-// spoken says how requests are written. The zero value says that no version is agreed upon.
-type spoken struct {
-	version string
-	hop     *hop.Hop // nil below 2026-07-28
 }
 
 // response says how a pendingRequest ended.

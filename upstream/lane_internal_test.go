@@ -267,7 +267,7 @@ func TestMessagesGoWhereTheyBelong(t *testing.T) {
 		`{"jsonrpc":"2.0","id":8,"result":{"a":1}}`:                                                     "nobody",
 		`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":7,"result":{}}]`:                   "call",
 		`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`:                                 "changed",
-		`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`:                  "nobody",
+		`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`:                  "noise",
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`: "nobody",
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7`:                "noise",
 		`{"jsonrpc":"2.0","id":5,"method":"ping"}`:                                                      "answered",
@@ -304,7 +304,7 @@ func TestMessagesGoWhereTheyBelong(t *testing.T) {
 			if done := call.take().done; done != nil && !failedAtEnd(*done) {
 				got = append(got, "call")
 			}
-			if conn.sess.noise.Load() > 0 {
+			if conn.sess.losses.Load() > 0 {
 				got = append(got, "noise")
 			}
 			if len(got) == 0 {

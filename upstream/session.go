@@ -31,11 +31,14 @@ type session struct {
 	asked         *serverRequests
 	notifications *notifications  // take what the server says on its own
 	stopping      <-chan struct{} // closed when calls in flight must end
-	noise         atomic.Int64    // messages that the server should not have sent
-	noisy         *rate.Limiter   // of their logging
+	noisy         *rate.Limiter   // of the logging of what is dropped
 
 	hello          // of the server; the version is the one agreed upon
 	hop   *hop.Hop // nil below 2026-07-28
+
+	// speaks is a string: the version that requests over HTTP name, "" for none. The server may ask while the handshake
+	// still runs.
+	speaks atomic.Value
 
 	undiscovered bool   // the server did not answer server/discover in time, or has ended instead
 	id           string // Mcp-Session-Id, or ""
@@ -156,8 +159,7 @@ func (s *session) listener(e jsonrpc.Message) *pendingRequest {
 
 // drop counts something that the server should not have sent, and logs it now and then.
 func (s *session) drop(what string, raw []byte) {
-	s.losses.Add(1)
-	n := s.noise.Add(1)
+	n := s.losses.Add(1)
 	if !s.noisy.Allow() {
 		return
 	}

@@ -51,9 +51,6 @@ func newStreamConn(sess *session, w transport.Wire) *streamConn {
 	return c
 }
 
-// speak implements lane: no request says of which version it is.
-func (c *streamConn) speak(spoken) {}
-
 // shut ends the sending, and fails every request under way.
 func (c *streamConn) shut(err error) {
 	c.endOnce.Do(func() {
