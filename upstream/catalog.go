@@ -136,7 +136,7 @@ type freshness struct {
 
 // recall lists what was offered before, until the server itself says what it offers: by the server
 // that this one replaces (old, or nil), or at an earlier start.
-func (c *catalog) recall(old *catalog) {
+func (c *catalog) recall(old *server) {
 	if c.cfg.Disabled {
 		return
 	}
@@ -146,22 +146,24 @@ func (c *catalog) recall(old *catalog) {
 		}
 	}
 	var before *admit.Listing
+	var same bool // before is of the same server
 	if old != nil {
-		old.mu.Lock()
-		before, c.foreign = old.listing, old.foreign
-		old.mu.Unlock()
+		before, same = old.catalog.current()
+		same = same && old.identity() == c.identity()
 	}
-	if before == nil || old.identity() != c.identity() {
-		if o, ok := c.load(); ok {
-			c.listing, c.foreign = o.Admit(c.cfg, c.redact), false
-			if maps.Equal(o.Sound, c.listing.Offer.Sound) {
-				c.cached = c.listing.Digest
-			}
-		} else if before != nil {
-			c.listing, c.foreign = before.Offer.Admit(c.cfg, c.redact), true
+	var kept admit.Offer
+	var found bool
+	if !same {
+		kept, found = c.load()
+	}
+	switch {
+	case found:
+		c.listing = kept.Admit(c.cfg, c.redact)
+		if maps.Equal(kept.Sound, c.listing.Offer.Sound) {
+			c.cached = c.listing.Digest
 		}
-	} else {
-		c.listing = before.Offer.Admit(c.cfg, c.redact)
+	case before != nil:
+		c.listing, c.foreign = before.Offer.Admit(c.cfg, c.redact), !same
 	}
 	if c.listing != nil {
 		c.listing.Catalog.Pending = true

@@ -90,7 +90,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 		ends:          make(map[string]<-chan struct{}),
 		dirty:         make(chan struct{}, 1), kill: make(chan struct{}),
 	}
-	r, err := g.enrol(cfg, nil)
+	r, err := g.enrol(cfg, &roster{})
 	if err != nil {
 		return nil, err
 	}
@@ -115,10 +115,7 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 			faults = append(faults, fmt.Errorf("add server %q: the id is used twice: rename one", sc.ID))
 			continue
 		}
-		var before *server
-		if old != nil {
-			before = old.byID[sc.ID]
-		}
+		before := old.byID[sc.ID]
 		s := before
 		if before == nil || !reflect.DeepEqual(before.cfg, sc) {
 			var err error
@@ -126,14 +123,10 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 				faults = append(faults, fmt.Errorf("add server %q: %w", sc.ID, err))
 				continue
 			}
-			var old *catalog
-			if before != nil {
-				old = before.catalog
-			}
 			recalling.Go(func() {
 				places <- struct{}{}
 				defer func() { <-places }()
-				s.catalog.recall(old)
+				s.catalog.recall(before)
 			})
 		}
 		r.servers = append(r.servers, s)

@@ -57,9 +57,9 @@ func (c *connector) handshake(ctx context.Context, sess *session, older bool) re
 		sess.speaks.Store(hop.Modern)
 		limited, cancel := context.WithTimeout(ctx, c.probeTime())
 		params := append(h.AppendMembers([]byte(`{"_meta":{`), tool.Hop{ClientCapabilities: c.offers()}), `}}`...)
-		found = c.greet(limited, sess, tool.MethodDiscover, params)
+		found = sess.await(limited, tool.MethodDiscover, params)
 		if offersModern(found.err) {
-			found = c.greet(limited, sess, tool.MethodDiscover, params)
+			found = sess.await(limited, tool.MethodDiscover, params)
 		}
 		sess.undiscovered = errors.Is(found.err, context.DeadlineExceeded)
 		cancel()
@@ -101,7 +101,7 @@ func (c *connector) introduce(ctx context.Context, sess *session, t terms, once 
 	remembered := t != terms{}
 	sess.speaks.Store("")
 	for {
-		a := c.greet(ctx, sess, tool.MethodInitialize, c.initializeParams(t))
+		a := sess.await(ctx, tool.MethodInitialize, c.initializeParams(t))
 		if a.err == nil {
 			if said = readHello(a.result); !slices.Contains(mcp.SupportedProtocolVersions(), said.version) {
 				a.err = &unusableError{fmt.Errorf("unsupported protocol version: %q", said.version)}
@@ -207,11 +207,6 @@ func offersModern(err error) bool {
 	}
 	var data struct{ Supported []string }
 	return json.Unmarshal(rpc.Data, &data) == nil && slices.Contains(data.Supported, hop.Modern)
-}
-
-// greet sends a request of the handshake and waits for the answer.
-func (c *connector) greet(ctx context.Context, sess *session, method string, params []byte) response {
-	return sess.await(ctx, newLaneCall(c.ids.Add(1), &tool.Request{Method: method}, params))
 }
 
 // initializeParams returns the params of initialize.

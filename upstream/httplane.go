@@ -140,8 +140,14 @@ func (l *httpLane) postCall(ctx context.Context, c *pendingRequest) (*http.Respo
 		body, err := again()
 		return callBody{body, c}, err
 	}
-	if l.speaksModern() {
-		c.hopHeaders(req.Header)
+	if l.speaksModern() { // such servers compare headers with what the body holds
+		req.Header.Set("Mcp-Method", c.Method)
+		if c.Name != "" {
+			req.Header.Set("Mcp-Name", hop.NameHeader(c.Name))
+		}
+		for name, value := range c.headers {
+			req.Header.Set(name, value)
+		}
 	}
 	return l.client.Do(req)
 }

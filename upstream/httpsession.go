@@ -41,7 +41,7 @@ func (l *httpLane) forgotten(ctx context.Context, c *pendingRequest, a response)
 	}
 	ctx, cancel := context.WithTimeout(ctx, transport.CancelPatience)
 	defer cancel()
-	ping := l.await(ctx, newLaneCall(l.ids.Add(1), &tool.Request{Method: tool.MethodPing}, l.hop.ListParams(nil)))
+	ping := l.await(ctx, tool.MethodPing, l.hop.ListParams(nil))
 	return ping.status != 0 && ping.status == a.status || ping.status == http.StatusNotFound || ping.namesSession()
 }
 
@@ -80,8 +80,7 @@ func (l *httpLane) isLost(ctx context.Context, resp *http.Response) bool {
 	fresh := newHTTPLane(ctx, newSession(l.notifications, l.stopping), l.server)
 	limited, cancel := context.WithTimeout(ctx, l.cfg.Timeouts.Connect)
 	defer cancel()
-	a := fresh.await(limited, newLaneCall(l.ids.Add(1), &tool.Request{Method: tool.MethodInitialize},
-		l.initializeParams(l.catalog.agreedTerms())))
+	a := fresh.await(limited, tool.MethodInitialize, l.initializeParams(l.catalog.agreedTerms()))
 	l.server.Flights.Go(func() { fresh.close(context.WithoutCancel(ctx), l.closed) })
 	l.isGone = a.status != http.StatusUnauthorized && a.status != http.StatusForbidden && !l.server.HasOther(resp.Request)
 	return l.isGone

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -17,7 +16,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
@@ -299,17 +297,6 @@ func (t *openCalls) err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.over
-}
-
-// hopHeaders sets the headers that repeat what the body holds: servers of 2026-07-28 compare the two.
-func (c *pendingRequest) hopHeaders(h http.Header) {
-	h.Set("Mcp-Method", c.Method)
-	if c.Name != "" {
-		h.Set("Mcp-Name", hop.NameHeader(c.Name))
-	}
-	for name, value := range c.headers {
-		h.Set(name, value)
-	}
 }
 
 // put queues a question of the server for whoever waits for the call.

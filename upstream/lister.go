@@ -83,9 +83,8 @@ func (s *server) list(ctx context.Context, sess *session, l lists.List) (all rea
 	var cursor *string
 	size, limits := 0, s.cfg.Limits
 	for page := 1; ; page++ {
-		c := newLaneCall(s.ids.Add(1), &tool.Request{Method: l.Method()}, sess.hop.ListParams(cursor))
 		asked := time.Now()
-		a := sess.await(limited, c)
+		a := sess.await(limited, l.Method(), sess.hop.ListParams(cursor))
 		if rpc := (*tool.RPCError)(nil); l != lists.Tools && errors.As(a.err, &rpc) &&
 			rpc.Code == tool.CodeMethodNotFound {
 			return read{}, nil // many servers of resources know no templates

@@ -413,7 +413,7 @@ func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 	if !sess.oneStream && sess.hop != nil { // which has no ping
 		asks = tool.MethodDiscover
 	}
-	a := sess.await(limited, newLaneCall(s.ids.Add(1), &tool.Request{Method: asks}, sess.hop.ListParams(nil)))
+	a := sess.await(limited, asks, sess.hop.ListParams(nil))
 	err := a.err
 	if rpc := (*tool.RPCError)(nil); errors.As(err, &rpc) {
 		err = nil // it has answered: not every server knows ping

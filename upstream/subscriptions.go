@@ -188,8 +188,7 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	limited, cancel := context.WithTimeout(ctx, levelWithin)
 	defer cancel()
 	params := append(append([]byte(`{"level":`), rawjson.Quote(level)...), '}')
-	c := newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodSetLevel}, params)
-	a := sess.await(limited, c)
+	a := sess.await(limited, tool.MethodSetLevel, params)
 	if a.err != nil && ctx.Err() == nil {
 		s.log.Warn("the server's log level could not be set", "level", level, "error", s.redact.Text(a.err.Error()))
 	}

@@ -4,16 +4,18 @@ import (
 	"context"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 // await sends a request of the hub's own, and waits for its answer. When ctx ends first, the request is cancelled and
 // the answer is ctx's error.
-func (s *session) await(ctx context.Context, c *pendingRequest) (a response) {
+func (s *session) await(ctx context.Context, method string, params []byte) (a response) {
 	if s.group.observe != nil {
-		end := s.group.observe(ctx, s.cfg.ID, c.Method)
+		end := s.group.observe(ctx, s.cfg.ID, method)
 		defer func() { end(a.err) }()
 	}
+	c := newLaneCall(s.ids.Add(1), &tool.Request{Method: method}, params)
 	s.lane.send(ctx, c)
 	for {
 		select {

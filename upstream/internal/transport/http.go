@@ -191,7 +191,13 @@ func (t *originTransport) send(req *http.Request, body io.ReadCloser) (resp *htt
 	if req.Method == http.MethodPost && t.server.streamFirst.Load() {
 		req.Header.Set("Accept", "text/event-stream, application/json")
 	}
-	t.server.dress(req)
+	for name, value := range t.server.headers {
+		if http.CanonicalHeaderKey(name) == "Host" {
+			req.Host = value
+			continue
+		}
+		req.Header.Set(name, value)
+	}
 	if t.server.Tokens != nil {
 		if token, err = t.server.Tokens.Authorize(req); err != nil {
 			if body != nil {
@@ -207,17 +213,6 @@ func (t *originTransport) send(req *http.Request, body io.ReadCloser) (resp *htt
 			What: fmt.Sprintf("answers with the Content-Encoding %q", resp.Header.Get("Content-Encoding"))}
 	}
 	return resp, token, err
-}
-
-// dress adds the server's headers.
-func (s *HTTP) dress(req *http.Request) {
-	for name, value := range s.headers {
-		if http.CanonicalHeaderKey(name) == "Host" {
-			req.Host = value
-			continue
-		}
-		req.Header.Set(name, value)
-	}
 }
 
 // IsEventStream reports whether a response is a stream of server-sent events.
