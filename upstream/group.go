@@ -334,11 +334,9 @@ func (g *Group) tell(ctx context.Context, listeners []func()) {
 		case <-ctx.Done():
 			return
 		}
-		timer := time.NewTimer(coalesce)
 		select {
-		case <-timer.C:
+		case <-time.After(coalesce):
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
 		select {

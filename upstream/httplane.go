@@ -361,10 +361,8 @@ func drain(body io.ReadCloser) {
 
 // resume opens the rest of a broken stream. again reports whether trying once more makes sense.
 func (l *httpLane) resume(ctx context.Context, lastID string, pause time.Duration) (rest io.ReadCloser, again bool) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 	case <-ctx.Done():
 		return nil, false
 	}

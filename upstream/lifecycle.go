@@ -265,7 +265,7 @@ func (l *lifecycle) isRunning() bool {
 // server that is starting, and for one that has just died and is about to be started again. The
 // error is errRetired, errNotReady, or that of a canceled call.
 func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Duration) (*session, error) {
-	var timer *time.Timer // made when there is something to wait for
+	var late <-chan time.Time // made when there is something to wait for
 	for {
 		l.mu.Lock()
 		sess, state, moved := l.session, l.state, l.moved
@@ -286,15 +286,14 @@ func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Dura
 			}
 			return nil, errNotReady
 		}
-		if timer == nil {
-			timer = time.NewTimer(min(l.cfg.Timeouts.Connect, limit))
-			defer timer.Stop()
+		if late == nil {
+			late = time.After(min(l.cfg.Timeouts.Connect, limit))
 		}
 		select {
 		case <-moved:
 		case <-l.retired:
 			return nil, errRetired
-		case <-timer.C:
+		case <-late:
 			return nil, errNotReady
 		case <-ctx.Done():
 			return nil, canceled(ctx, false)

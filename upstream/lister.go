@@ -162,11 +162,10 @@ func (s *server) listFault(ctx context.Context, sess *session, l lists.List, pag
 // so, it is asked now and then only, and a list that hangs holds up none of another kind.
 func (s *server) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 	interval := minListInterval
-	gate := time.NewTimer(interval) // the session was listed a moment ago
-	defer gate.Stop()
+	gate := time.After(interval) // the session was listed a moment ago
 	for {
 		select {
-		case <-gate.C:
+		case <-gate:
 		case <-ctx.Done():
 			return
 		}
@@ -193,7 +192,7 @@ func (s *server) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 			s.catalog.publish(sess, got)
 			s.group.restate(s.cfg.ID, "", k)
 		}
-		gate.Reset(interval)
+		gate = time.After(interval)
 	}
 }
 

@@ -206,14 +206,13 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 		}
 	}
 	s.lifecycle.backOff(f, time.Now().Add(d), early, sess != nil)
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	due := time.After(d)
 	if sess != nil {
 		sess.shut()
 	}
 	for {
 		select {
-		case <-timer.C:
+		case <-due:
 			return
 		case <-s.lifecycle.wake:
 			if !time.Now().Before(early) {
@@ -234,9 +233,7 @@ func (s *server) sleep(ctx context.Context) bool {
 	s.lifecycle.sleep(nil)
 	var unused <-chan time.Time
 	if s.use == useSession {
-		ticker := time.NewTicker(max(s.cfg.IdleStop/4, time.Millisecond))
-		defer ticker.Stop()
-		unused = ticker.C
+		unused = time.Tick(max(s.cfg.IdleStop/4, time.Millisecond))
 	}
 	for {
 		select {
@@ -275,11 +272,9 @@ func (s *server) retire() {
 	if s.use != useSession && s.isolation != nil {
 		s.isolation.retire()
 	}
-	timer := time.NewTimer(retireWithin)
-	defer timer.Stop()
 	select {
 	case <-s.lifecycle.drained:
-	case <-timer.C:
+	case <-time.After(retireWithin):
 	}
 	s.stop()
 }
@@ -360,9 +355,7 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 	if onlyLists {
 		idle = time.After(addsWithin)
 	} else if s.cfg.IdleStop > 0 && s.use != useListing {
-		ticker := time.NewTicker(max(s.cfg.IdleStop/4, time.Millisecond))
-		defer ticker.Stop()
-		idle = ticker.C
+		idle = time.Tick(max(s.cfg.IdleStop/4, time.Millisecond))
 	}
 	for {
 		select {
@@ -452,12 +445,10 @@ func (s *server) awaitFirstList(ctx context.Context, within time.Duration) (rece
 	if l, _ := s.catalog.current(); l != nil {
 		return true
 	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
 	select {
 	case <-s.lifecycle.settled:
 	case <-s.lifecycle.retired: // another server takes its place
-	case <-timer.C:
+	case <-time.After(left):
 	case <-ctx.Done():
 	}
 	return true

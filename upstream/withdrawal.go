@@ -44,8 +44,7 @@ const settleWithin = 250 * time.Millisecond
 // settle waits for the answer to the cancelled request c, but not for long. It reports whether the server has finished
 // it all the same. An error, or a result with isError, may be the end of a part.
 func settle(c *pendingRequest) (finished bool) {
-	timer := time.NewTimer(settleWithin)
-	defer timer.Stop()
+	late := time.After(settleWithin)
 	for {
 		select {
 		case <-c.ready:
@@ -59,7 +58,7 @@ func settle(c *pendingRequest) (finished bool) {
 			}
 			isError, _ := rawjson.Get(done.result, "isError")
 			return string(isError) != "true"
-		case <-timer.C:
+		case <-late:
 			return false
 		}
 	}

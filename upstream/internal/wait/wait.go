@@ -11,17 +11,15 @@ import "time"
 func For(stop, c <-chan struct{}, d time.Duration) bool {
 	const steps = 4
 	for range steps {
-		timer := time.NewTimer(d / steps)
 		select {
 		case <-c:
-		case <-timer.C:
+		case <-time.After(d / steps):
 			continue
 		case <-stop:
 		}
-		timer.Stop()
 		break
 	}
-	return IsClosed(c) // also where stop or the timer was chosen
+	return IsClosed(c) // also where stop or the time was chosen
 }
 
 // IsClosed reports whether c, on which nothing is sent, is closed.
