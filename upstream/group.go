@@ -469,8 +469,9 @@ func (g *Group) AwaitFirstLists(ctx context.Context, ids []string, within ...tim
 // false where the server has no such list. What Catalogs shows is as new as that once Changes has
 // not changed since.
 func (g *Group) Freshness(server, method string) (f tool.Freshness, ok bool) {
-	s, l, known := g.roster.Load().byID[server], lists.List(0), false
-	if l, known = lists.Of(method); s == nil || !known {
+	s := g.roster.Load().byID[server]
+	l, known := lists.Of(method)
+	if s == nil || !known {
 		return f, true
 	}
 	return s.catalog.freshness(l, s.lifecycle.isCurrent())

@@ -155,7 +155,7 @@ func (s *server) finish() {
 	s.catalog.save()
 	if s.connector.http != nil {
 		s.connector.http.Flights.Wait()
-		s.connector.http.Close()
+		s.connector.http.Pool.CloseIdleConnections()
 	}
 	if s.tokens != nil {
 		s.tokens.Close()

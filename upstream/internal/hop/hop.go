@@ -62,8 +62,8 @@ func (h *Hop) AppendMembers(b []byte, client tool.Hop) []byte {
 }
 
 // meta returns meta with the request's progress token, unless that is 0, and the members of the hop. It is nil where
-// there are none.
-func (h *Hop) meta(meta json.RawMessage, token int64, client tool.Hop) (json.RawMessage, error) {
+// there are none. asks says that the client can answer requests at all.
+func (h *Hop) meta(meta json.RawMessage, token int64, client tool.Hop, asks bool) (json.RawMessage, error) {
 	if rawjson.IsNull(meta) {
 		if h == nil && token == 0 {
 			return nil, nil
@@ -87,17 +87,13 @@ func (h *Hop) meta(meta json.RawMessage, token int64, client tool.Hop) (json.Raw
 	if out[len(out)-1] != '{' {
 		out = append(out, ',')
 	}
-	return append(h.AppendMembers(out, client), '}'), nil
+	return append(h.AppendMembers(out, carried(client, asks)), '}'), nil
 }
 
 // CallParams returns the params of a tools/call: x.Params with name, arguments and _meta replaced
 // in their places, or appended. Every other member stays as it is.
 func (h *Hop) CallParams(x *tool.Execution, token int64) (json.RawMessage, error) {
-	var client tool.Hop
-	if h != nil {
-		client = carried(x.Hop, x.Ask != nil || x.InputByRetry)
-	}
-	meta, err := h.meta(x.Meta, token, client)
+	meta, err := h.meta(x.Meta, token, x.Hop, x.Ask != nil || x.InputByRetry)
 	if err != nil {
 		return nil, err
 	}
@@ -130,11 +126,7 @@ func (h *Hop) RequestParams(r *tool.Request, token int64) (json.RawMessage, erro
 	if !rawjson.IsObject(params) {
 		return nil, fmt.Errorf("params: %w", rawjson.ErrSyntax)
 	}
-	var client tool.Hop
-	if h != nil {
-		client = carried(r.Hop, r.Ask != nil || r.InputByRetry)
-	}
-	meta, err := h.meta(r.Meta, token, client)
+	meta, err := h.meta(r.Meta, token, r.Hop, r.Ask != nil || r.InputByRetry)
 	if err != nil {
 		return nil, err
 	}

@@ -78,9 +78,6 @@ func NewHTTP(cfg settings.Server, memory *budget.Share) (*HTTP, error) {
 	}}, nil
 }
 
-// Close closes idle connections.
-func (s *HTTP) Close() { s.Pool.CloseIdleConnections() }
-
 // Client returns a client for one connection: its requests carry the server's headers, and the cookies that the server
 // has set on the connection.
 func (s *HTTP) Client() *http.Client {
