@@ -125,7 +125,8 @@ func (d *diagnosis) done(step Step, f *fault.Fault) bool {
 	return step.OK
 }
 
-// stderr returns the last child's last lines, and before them the one that says what is wrong where it is not among them.
+// stderr returns the last child's last lines, and before them the one that says what is wrong where it is not among
+// them.
 func (d *diagnosis) stderr() []string {
 	if d.server.connector.child == nil {
 		return nil
