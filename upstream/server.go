@@ -28,7 +28,6 @@ type server struct {
 	lifecycle     *lifecycle
 	connector     *connector
 	subscriptions *subscriptions
-	notifications *notifications
 
 	isolation *isolation // the connections of client sessions, of which this may be one; nil where there are none
 
@@ -43,10 +42,9 @@ type server struct {
 // newServer makes a server that has not been started.
 func newServer(e *entry, state tool.ServerState) (*server, error) {
 	s := &server{entry: e, over: make(chan struct{})}
-	s.notifications = &notifications{entry: e}
-	s.subscriptions = &subscriptions{entry: e, notifications: s.notifications}
+	s.subscriptions = &subscriptions{entry: e}
 	s.lifecycle = newLifecycle(e, state)
-	s.connector = &connector{entry: e, notifications: s.notifications, lifecycle: s.lifecycle}
+	s.connector = &connector{entry: e, lifecycle: s.lifecycle}
 	switch e.cfg.Transport {
 	case StreamableHTTP, SSE:
 		if e.cfg.IsOff() { // its address may not be known

@@ -22,7 +22,6 @@ const quietLevel = "emergency"
 // subscriptions tells the server of one connection which resources and which log level clients want to hear of.
 type subscriptions struct {
 	*entry
-	notifications *notifications
 
 	// Only resubscribe uses these.
 	latest *subscriptionState // of the latest session
@@ -125,7 +124,7 @@ func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
 		for _, uri := range uris {
 			if s.missed[uri] && sess.subscribed.has(uri) {
 				delete(s.missed, uri)
-				s.notifications.putUpdate(uri)
+				sess.mayHaveChanged(uri)
 			}
 		}
 	}()
