@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -17,17 +18,15 @@ const maxSubscriptions = 1000
 type clientSubscriptions struct {
 	mu    sync.Mutex
 	level string
-	uris  map[string]map[subscriber]map[string]int // how often, by server and resource
-	there []clientSession                          // that have joined, and may have ended since
+	uris  map[subscriber]map[string]int // how often, by resource
+	there []clientSession               // that have joined, and may have ended since
 }
 
-// subscriber is a client session, and whose it is.
-type subscriber struct{ session, person string }
-
-func subscriberOf(who tool.Session) subscriber { return subscriber{who.Key, who.Person} }
+// subscriber is a client session, whose it is, and a server at which it subscribes to resources.
+type subscriber struct{ server, session, person string }
 
 func newClientSubscriptions() *clientSubscriptions {
-	return &clientSubscriptions{uris: make(map[string]map[subscriber]map[string]int)}
+	return &clientSubscriptions{uris: make(map[subscriber]map[string]int)}
 }
 
 func (c *clientSubscriptions) logLevel() string {
@@ -72,46 +71,39 @@ func (c *clientSubscriptions) sole() (one clientSession, ok bool) {
 }
 
 // add counts one more subscription.
-func (c *clientSubscriptions) add(server string, who subscriber, uri string) error {
+func (c *clientSubscriptions) add(who subscriber, uri string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.uris[server] == nil {
-		c.uris[server] = make(map[subscriber]map[string]int)
-	}
-	own := c.uris[server][who]
+	own := c.uris[who]
 	if own == nil {
 		own = make(map[string]int)
-		c.uris[server][who] = own
+		c.uris[who] = own
 	}
 	if own[uri] == 0 && len(own) >= maxSubscriptions {
 		return &tool.Failure{Class: tool.ClassRateLimited, Code: "subscriptions_full", Message: fmt.Sprintf(
 			"the session has subscribed to %d resources of server %q, as many as it may: end subscriptions that are "+
 				"not needed",
-			maxSubscriptions, server)}
+			maxSubscriptions, who.server)}
 	}
 	own[uri]++
 	return nil
 }
 
 // remove takes one subscription back. It reports whether there was one, and it was the last of the session.
-func (c *clientSubscriptions) remove(server string, who subscriber, uri string) (last bool) {
+func (c *clientSubscriptions) remove(who subscriber, uri string) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	own := c.uris[server][who]
-	if own[uri] == 0 {
+	own := c.uris[who]
+	if own[uri] > 1 {
+		own[uri]--
 		return false
 	}
-	if own[uri]--; own[uri] > 0 {
-		return false
-	}
+	_, last = own[uri]
 	delete(own, uri)
 	if len(own) == 0 {
-		delete(c.uris[server], who)
+		delete(c.uris, who)
 	}
-	if len(c.uris[server]) == 0 {
-		delete(c.uris, server)
-	}
-	return true
+	return last
 }
 
 // of returns the resources that the connection of e is to report on: those of its session or
@@ -120,12 +112,9 @@ func (c *clientSubscriptions) of(e *entry) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []string
-	for who, own := range c.uris[e.cfg.ID] {
-		if !e.serves(who) {
-			continue
-		}
-		for uri := range own {
-			all = append(all, uri)
+	for who, own := range c.uris {
+		if e.serves(who) {
+			all = slices.AppendSeq(all, maps.Keys(own))
 		}
 	}
 	slices.Sort(all)
@@ -140,13 +129,14 @@ func (c *clientSubscriptions) of(e *entry) []string {
 // offers. The error is as Execute's; then nothing was subscribed. Whoever has subscribed
 // unsubscribes when the session of who ends.
 func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session, says tool.Hop) error {
-	if err := g.subscriptions.add(id, subscriberOf(who), uri); err != nil {
+	by := subscriber{id, who.Key, who.Person}
+	if err := g.subscriptions.add(by, uri); err != nil {
 		return err
 	}
 	err := g.dispatch(ctx, &clientRequest{Request: tool.Request{Server: id, Method: tool.MethodSubscribe, Name: uri,
 		Session: who, Hop: says}})
 	if err != nil {
-		g.subscriptions.remove(id, subscriberOf(who), uri)
+		g.subscriptions.remove(by, uri)
 	}
 	return err
 }
@@ -154,7 +144,7 @@ func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session,
 // Unsubscribe takes one Subscribe back. A server that is not running is not started for that, and
 // an error of it says only that it may go on telling.
 func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error {
-	if !g.subscriptions.remove(server, subscriberOf(who), uri) {
+	if !g.subscriptions.remove(subscriber{server, who.Key, who.Person}, uri) {
 		return nil
 	}
 	s := g.roster.Load().byID[server]

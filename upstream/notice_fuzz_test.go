@@ -30,7 +30,7 @@ func FuzzNotification(f *testing.F) {
 		}
 		s := testServer()
 		sess := newSession(s.entry, nil)
-		sess.subscribed.set("a://", true)
+		sess.subscribed.set(true, "a://")
 		sess.watch.begin(&hop.Hop{Version: hop.Modern, Client: hop.ClientInfo("1")}, 1)
 		c := newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, nil)
 		var told []tool.Notification

@@ -36,13 +36,15 @@ func (s *subscriptionState) isEmpty() bool {
 	return len(s.uris) == 0
 }
 
-func (s *subscriptionState) set(uri string, on bool) {
+func (s *subscriptionState) set(on bool, uris ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if on {
-		s.uris[uri] = true
-	} else {
-		delete(s.uris, uri)
+	for _, uri := range uris {
+		if on {
+			s.uris[uri] = true
+		} else {
+			delete(s.uris, uri)
+		}
 	}
 }
 

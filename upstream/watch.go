@@ -27,8 +27,7 @@ type watch struct {
 	renew chan struct{} // has room for one: asks for something else than before
 
 	mu      sync.Mutex
-	uris    []string        // resources whose updates are asked for
-	version int             // of uris, from 1
+	version int             // of the resources that are asked for, from 1
 	settled int             // the last version that the server has answered
 	agreed  map[string]bool // what it agreed to then
 	err     error           // why it did not
@@ -97,11 +96,10 @@ func (w *watch) ended(version int, a response) (again bool) {
 	return again
 }
 
-// ask changes the resources whose updates are asked for, and returns the version to wait for.
-func (w *watch) ask(uris []string) (version int) {
+// ask asks for updates of the resources that the session now subscribes to. It returns the version to wait for.
+func (w *watch) ask() (version int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.uris = uris
 	w.version++
 	wait.Signal(w.renew)
 	return w.version
@@ -121,15 +119,9 @@ func (w *watch) begin(h *hop.Hop, id int64) (params []byte, version int) {
 			out = rawjson.AppendMember(out, lists.Kind(k).Filter(), []byte("true"))
 		}
 	}
-	if len(w.uris) > 0 {
-		list := []byte("[")
-		for i, uri := range w.uris {
-			if i > 0 {
-				list = append(list, ',')
-			}
-			list = append(list, rawjson.Quote(uri)...)
-		}
-		out = rawjson.AppendMember(out, "resourceSubscriptions", append(list, ']'))
+	if uris := w.session.subscribed.all(); len(uris) > 0 {
+		list, _ := rawjson.Encode(uris) // texts always encode
+		out = rawjson.AppendMember(out, "resourceSubscriptions", list)
 	}
 	if len(out) == len(start) {
 		return nil, w.version

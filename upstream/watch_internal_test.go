@@ -47,7 +47,8 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		}
 		first := takes()
 		acknowledges(first)
-		w.ask([]string{"x://1"})
+		sess.subscribed.set(true, "x://1")
+		w.ask()
 		if end := string(<-far.out); !strings.Contains(end, "notifications/cancelled") {
 			t.Errorf("sent %s", end)
 		}
