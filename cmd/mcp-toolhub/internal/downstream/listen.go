@@ -98,7 +98,7 @@ func (s *listenStreams) serve(ctx context.Context, p *peer, m *jsonrpc.Message, 
 		return refusal
 	}
 	defer forwarded.stop()
-	agreed, err := l.out.tagged(acknowledged(want, made, forwarded.agreed()))
+	agreed, err := l.out.tagged(acknowledged(want, made, forwarded))
 	if err != nil {
 		return &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
 	}
@@ -124,7 +124,7 @@ func (s *listenStreams) serve(ctx context.Context, p *peer, m *jsonrpc.Message, 
 }
 
 // acknowledged returns the params that say what is listened to.
-func acknowledged(want listenFilter, made []*subscription, others []rawjson.Change) json.RawMessage {
+func acknowledged(want listenFilter, made []*subscription, forwarded *forwardedListen) json.RawMessage {
 	out := []byte(`{"notifications":{`)
 	for _, list := range []struct {
 		name   string
@@ -135,19 +135,21 @@ func acknowledged(want listenFilter, made []*subscription, others []rawjson.Chan
 			out = rawjson.AppendMember(out, list.name, []byte("true"))
 		}
 	}
-	if len(made) > 0 {
-		uris := []byte{'['}
-		for _, sub := range made {
-			uris = append(append(uris, rawjson.Quote(sub.shown)...), ',')
-		}
-		uris[len(uris)-1] = ']'
-		out = rawjson.AppendMember(out, "resourceSubscriptions", uris)
+	var uris []string
+	for _, sub := range made {
+		uris = append(uris, sub.shown)
 	}
-	for _, o := range others {
-		name := rawjson.Quote(o.Name)
-		out = rawjson.AppendMember(out, string(name[1:len(name)-1]), o.Value)
+	out = appendTexts(out, "resourceSubscriptions", uris)
+	return append(forwarded.appendAgreed(out), "}}"...)
+}
+
+// appendTexts appends a member with texts to an open object, unless there are none.
+func appendTexts(open []byte, name string, texts []string) []byte {
+	if len(texts) == 0 {
+		return open
 	}
-	return append(out, "}}"...)
+	list, _ := rawjson.Encode(texts) // texts always encode
+	return rawjson.AppendMember(open, name, list)
 }
 
 // forwardedListen is the part of a client's subscriptions/listen that servers serve themselves:
@@ -156,18 +158,14 @@ func acknowledged(want listenFilter, made []*subscription, others []rawjson.Chan
 type forwardedListen struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
+	servers []*serverListen
 
-	mu       sync.Mutex
-	agreedTo map[string]rawjson.Change // by name of the member
-	taskIDs  []string                  // of the tasks agreed to, as the client knows them
-	open     int                       // servers that have not refused
+	mu   sync.Mutex
+	open int // servers that have not refused
 }
 
 // filterTaskIDs is the member of the filter that holds ids of tasks.
 const filterTaskIDs = "taskIds"
-
-// maxListenedTasks bounds the tasks of one subscriptions/listen.
-const maxListenedTasks = 1000
 
 // forward listens at servers to what others asks for, and returns when each has agreed or been given up on. Their
 // notifications go to out.
@@ -176,7 +174,7 @@ func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surf
 	*forwardedListen, *tool.RPCError,
 ) {
 	ctx, end := context.WithCancel(ctx)
-	f := &forwardedListen{end: end, agreedTo: make(map[string]rawjson.Change)}
+	f := &forwardedListen{end: end}
 	tasks, rest, refusal := s.split(p, surface, others)
 	if refusal != nil {
 		end()
@@ -204,6 +202,7 @@ func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surf
 		acks.Add(1)
 		w := &serverListen{server: server, tasks: servers[server], rest: rest, peer: p, out: out, of: f,
 			acked: sync.OnceFunc(acks.Done)}
+		f.servers = append(f.servers, w)
 		f.running.Go(func() {
 			defer w.acked()
 			err := s.deps.Servers.Listen(ctx, &tool.Request{Server: server, Params: w.params(), Hop: p.hop,
@@ -258,7 +257,7 @@ func (s *listenStreams) split(p *peer, surface *tool.Surface, others []rawjson.M
 				delete(own, id)
 				tasks = append(tasks, b)
 			}
-			return len(own) > 0 && len(tasks) < maxListenedTasks
+			return len(own) > 0
 		})
 		if bad != nil {
 			return nil, nil, invalidParams(filterTaskIDs + " must be an array")
@@ -267,18 +266,31 @@ func (s *listenStreams) split(p *peer, surface *tool.Surface, others []rawjson.M
 	return tasks, rest, nil
 }
 
-// agreed returns the members that say what servers have agreed to.
-func (f *forwardedListen) agreed() (all []rawjson.Change) {
+// appendAgreed appends the members of a filter that say what servers have agreed to.
+func (f *forwardedListen) appendAgreed(filter []byte) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.taskIDs) > 0 {
-		list, _ := json.Marshal(f.taskIDs) // texts always encode
-		all = append(all, rawjson.Change{Name: filterTaskIDs, Value: list})
+	var tasks []string
+	for _, w := range f.servers {
+		agreed := make(map[string]bool)
+		ids, _ := rawjson.Get(w.agreedTo, filterTaskIDs)
+		_ = rawjson.Elements(ids, func(e []byte) bool { // none where it is absent
+			id, _ := rawjson.String(e)
+			agreed[id] = true
+			return true
+		})
+		for _, b := range w.tasks {
+			if agreed[b.id] {
+				tasks = append(tasks, b.idFor(w.peer.profile))
+			}
+		}
+		for _, m := range w.rest {
+			if value, ok := rawjson.Get(w.agreedTo, m.Name()); ok {
+				filter = rawjson.AppendMember(filter, string(m.Key), value)
+			}
+		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.agreedTo)) {
-		all = append(all, f.agreedTo[name])
-	}
-	return all
+	return appendTexts(filter, filterTaskIDs, tasks)
 }
 
 // some reports whether anything is listened to.
@@ -303,19 +315,17 @@ type serverListen struct {
 	out    *outbox
 	of     *forwardedListen
 	acked  func()
+
+	agreedTo json.RawMessage // the filter that the server agreed to first; of.mu guards it
 }
 
 // params returns the params that ask the server for it.
 func (w *serverListen) params() json.RawMessage {
-	out := []byte(`{"notifications":{`)
-	if len(w.tasks) > 0 {
-		ids := make([]string, len(w.tasks))
-		for i, b := range w.tasks {
-			ids[i] = b.id
-		}
-		list, _ := json.Marshal(ids) // texts always encode
-		out = rawjson.AppendMember(out, filterTaskIDs, list)
+	ids := make([]string, len(w.tasks))
+	for i, b := range w.tasks {
+		ids[i] = b.id
 	}
+	out := appendTexts([]byte(`{"notifications":{`), filterTaskIDs, ids)
 	for _, m := range w.rest {
 		out = rawjson.AppendMember(out, string(m.Key), m.Value)
 	}
@@ -327,32 +337,9 @@ func (w *serverListen) agreed(filter json.RawMessage) {
 	defer w.acked()
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
-	_ = rawjson.Members(filter, func(m rawjson.Member) bool {
-		if m.Name() == filterTaskIDs {
-			_ = rawjson.Elements(m.Value, func(e []byte) bool {
-				id, _ := rawjson.String(e)
-				if b := w.task(id); b != nil && !slices.Contains(w.of.taskIDs, b.idFor(w.peer.profile)) {
-					w.of.taskIDs = append(w.of.taskIDs, b.idFor(w.peer.profile))
-				}
-				return true
-			})
-			return true
-		}
-		asked := slices.ContainsFunc(w.rest, func(own rawjson.Member) bool { return own.Name() == m.Name() })
-		if _, known := w.of.agreedTo[m.Name()]; asked && !known {
-			w.of.agreedTo[m.Name()] = rawjson.Change{Name: m.Name(), Value: slices.Clone(m.Value)}
-		}
-		return true
-	})
-}
-
-// task returns the task that the server calls id, if it is listened to.
-func (w *serverListen) task(id string) *ownership {
-	i := slices.IndexFunc(w.tasks, func(b *ownership) bool { return b.id == id })
-	if i < 0 {
-		return nil
+	if w.agreedTo == nil {
+		w.agreedTo = slices.Clone(filter)
 	}
-	return w.tasks[i]
 }
 
 // said passes on notifications about these tasks, and those that the hub does not know where they were asked for.
@@ -360,10 +347,11 @@ func (w *serverListen) said(ctx context.Context, n tool.Notification) {
 	switch {
 	case n.Method == tool.NoteTask:
 		id, _ := rawjson.GetString(n.Params, "taskId")
-		b := w.task(id)
-		if b == nil {
+		i := slices.IndexFunc(w.tasks, func(b *ownership) bool { return b.id == id })
+		if i < 0 {
 			return
 		}
+		b := w.tasks[i]
 		to := answeredRequest{server: w.server, method: tool.MethodTaskGet, asked: b.idFor(w.peer.profile),
 			native: b.id, task: b.task}
 		tell := func() {
