@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -16,8 +17,9 @@ const maxSubscriptions = 1000
 // clientSubscriptions counts what the clients of a group want to hear of. It outlives connections and changes of the
 // configuration.
 type clientSubscriptions struct {
+	level atomic.Value // the log level, a string
+
 	mu    sync.Mutex
-	level string
 	uris  map[subscriber]map[string]int // how often, by resource
 	there []clientSession               // that have joined, and may have ended since
 }
@@ -27,21 +29,6 @@ type subscriber struct{ server, session, person string }
 
 func newClientSubscriptions() *clientSubscriptions {
 	return &clientSubscriptions{uris: make(map[subscriber]map[string]int)}
-}
-
-func (c *clientSubscriptions) logLevel() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.level
-}
-
-// setLogLevel reports whether the level is another than before.
-func (c *clientSubscriptions) setLogLevel(level string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	changed := c.level != level
-	c.level = level
-	return changed
 }
 
 // clientSession is a session, and what its client says of itself.
@@ -164,13 +151,13 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 
 // SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now
 // and after each reconnect; "" for none. It waits for them, but not for long: what a client asked for
-// before a call counts for that call. On 2026-07-28 each request says its own. Setting the level
-// that is set already does nothing.
+// before a call counts for that call. On 2026-07-28 each request says its own.
 func (g *Group) SetLogLevel(level string) {
 	g.mu.Lock()
 	within := g.within
 	g.mu.Unlock()
-	if !g.subscriptions.setLogLevel(level) || within == nil {
+	g.subscriptions.level.Store(level)
+	if within == nil {
 		return
 	}
 	ctx, stop := within()

@@ -37,7 +37,7 @@ func (s *session) passOn(e jsonrpc.Message, c *pendingRequest) {
 		if id, ours := idOf(token); !ours || !s.taskTokens.has(id) {
 			return // it comes too late, or is for nobody
 		}
-	case tool.NoteCancelled, tool.NoteInitialized, tool.NoteRootsChanged:
+	case tool.NoteInitialized, tool.NoteRootsChanged:
 		return // none that a server sends, or not here
 	case tool.NoteTask:
 		if !listens {
@@ -64,24 +64,19 @@ func (s *session) check(method string, e jsonrpc.Message) (n tool.Notification, 
 	if len(e.Params) > maxNotification || !e.Valid || method == "" || len(method) > maxMethod {
 		return n, false
 	}
-	known, well := true, true
+	well := true
 	switch method {
 	case tool.NoteUpdated:
 		well = rawjson.Text(e.Params, "uri") != ""
 	case tool.NoteMessage:
 		_, has := rawjson.Get(e.Params, "data")
 		well = has && rawjson.Text(e.Params, "level") != ""
-	case tool.NoteTaskStatus:
+	case tool.NoteTaskStatus, tool.NoteTask:
 		well = rawjson.Text(e.Params, "taskId") != ""
 	case tool.NoteElicited:
 		well = rawjson.Text(e.Params, "elicitationId") != ""
-	case tool.NoteProgress, tool.NoteAcknowledged:
-	case tool.NoteTask:
-		well = rawjson.Text(e.Params, "taskId") != ""
-	default:
-		known = false
 	}
-	if !known && e.Params == nil {
+	if e.Params == nil && !tool.IsKnownNote(method) {
 		return n, true
 	}
 	if !well || !rawjson.IsObject(e.Params) {

@@ -158,7 +158,7 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	state := sess.subscribed
 	state.leveling.Lock()
 	defer state.leveling.Unlock()
-	level := s.group.subscriptions.logLevel()
+	level, _ := s.group.subscriptions.level.Load().(string) // "" before the first
 	if level == "" && state.level != "" {
 		level = quietLevel
 	}

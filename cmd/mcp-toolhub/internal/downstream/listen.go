@@ -27,6 +27,9 @@ type listenFilter struct {
 	others                    []rawjson.Member // what else is asked for
 }
 
+// maxListened bounds the resources of one subscriptions/listen. Those of a session are bounded where it subscribes.
+const maxListened = 1000
+
 func readListen(params json.RawMessage) (want listenFilter, refusal *tool.RPCError) {
 	filter, ok := rawjson.Get(params, "notifications")
 	if !ok || !rawjson.IsObject(filter) {
@@ -53,7 +56,7 @@ func readListen(params json.RawMessage) (want listenFilter, refusal *tool.RPCErr
 				switch {
 				case !ok || uri == "":
 					fault = "resourceSubscriptions must hold URIs"
-				case len(want.uris) >= maxSubscriptions:
+				case len(want.uris) >= maxListened:
 					fault = "resourceSubscriptions holds more than 1000 URIs"
 				case !slices.Contains(want.uris, uri):
 					want.uris = append(want.uris, uri)
