@@ -390,12 +390,8 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 // tend looks after what a ready session has to be asked and told besides calls, until ctx ends.
 func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGroup) {
 	for k := range lists.Kinds {
-		switch {
-		case !sess.offers(k):
-		case s.use != useSession:
+		if sess.offers(k) {
 			tending.Go(func() { s.keepListed(ctx, sess, k) })
-		default: // what one session's server adds for it is no change of what all are offered
-			tending.Go(func() { s.keepTold(ctx, sess, k) })
 		}
 	}
 	if can := sess.abilities(); s.use != useListing && (can.Subscribe || can.Logging && sess.hop == nil) {
