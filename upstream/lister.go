@@ -167,9 +167,9 @@ func (s *server) listFault(ctx context.Context, sess *session, l lists.List, pag
 // However often the server says so, that is now and then only, and a list that hangs holds up none of
 // another kind. What one session's server adds for it is no change of what all are offered.
 func (s *server) keepListed(ctx context.Context, sess *session, k lists.Kind) {
-	at := toldBy{server: s.cfg.ID}
+	person := ""
 	if s.cfg.OAuth.PerCaller {
-		at.person = s.client.Person
+		person = s.client.Person
 	}
 	interval := minListInterval
 	gate := time.NewTimer(interval) // the session was listed a moment ago
@@ -192,7 +192,7 @@ func (s *server) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 			s.listAgain(ctx, sess, k)
 		}
 		if ctx.Err() == nil {
-			s.group.restate(at, k)
+			s.group.restate(s.cfg.ID, person, k)
 		}
 		gate.Reset(interval)
 	}

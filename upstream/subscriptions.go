@@ -37,10 +37,10 @@ func (s *subscriptions) subscribe(ctx context.Context, sess *session, limits cal
 			Message: "the server offers no subscriptions to resources"}}
 	}
 	state := sess.subscribed
-	if err := state.lock(ctx, sess); err != nil {
-		return response{err: err}
+	if state.changing.Acquire(ctx, 1) != nil {
+		return response{err: canceled(ctx, false)}
 	}
-	defer state.unlock()
+	defer state.changing.Release(1)
 	wanted := s.group.subscriptions.of(s.entry)
 	added := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool {
 		return state.has(uri) || !slices.Contains(wanted, uri)
@@ -69,10 +69,10 @@ func (s *subscriptions) subscribe(ctx context.Context, sess *session, limits cal
 // unsubscribe tells the server of sess not to report on a resource any more, unless somebody wants it again.
 func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri string, limits callLimits) response {
 	state := sess.subscribed
-	if err := state.lock(ctx, sess); err != nil {
-		return response{err: err}
+	if state.changing.Acquire(ctx, 1) != nil {
+		return response{err: canceled(ctx, false)}
 	}
-	defer state.unlock()
+	defer state.changing.Release(1)
 	if !state.has(uri) || slices.Contains(s.group.subscriptions.of(s.entry), uri) {
 		return response{}
 	}
