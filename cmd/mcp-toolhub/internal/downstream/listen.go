@@ -24,6 +24,7 @@ type listenStreams struct {
 type listenFilter struct {
 	tools, prompts, resources bool
 	uris                      []string
+	taskIDs                   json.RawMessage  // nil where absent
 	others                    []rawjson.Member // what else is asked for
 }
 
@@ -66,6 +67,8 @@ func readListen(params json.RawMessage) (want listenFilter, refusal *tool.RPCErr
 			if err != nil {
 				fault = "resourceSubscriptions must be an array"
 			}
+		case filterTaskIDs:
+			want.taskIDs = m.Value
 		default:
 			want.others = append(want.others, m)
 		}
@@ -96,7 +99,7 @@ func (s *listenStreams) serve(ctx context.Context, p *peer, m *jsonrpc.Message, 
 	defer s.listeners.remove(l)
 	made := s.subscriptions.makeAll(ctx, p, surface, want.uris, l.out)
 	defer inParallel(slices.Values(made), func(sub *subscription) { s.subscriptions.end(ctx, sub) })
-	forwarded, refusal := s.forward(ctx, p, surface, want.others, l.out)
+	forwarded, refusal := s.forward(ctx, p, surface, want, l.out)
 	if refusal != nil {
 		return refusal
 	}
@@ -170,27 +173,25 @@ type forwardedListen struct {
 // filterTaskIDs is the member of the filter that holds ids of tasks.
 const filterTaskIDs = "taskIds"
 
-// forward listens at servers to what others asks for, and returns when each has agreed or been given up on. Their
-// notifications go to out.
-func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surface, others []rawjson.Member,
-	out *outbox) (
-	*forwardedListen, *tool.RPCError,
-) {
-	ctx, end := context.WithCancel(ctx)
-	f := &forwardedListen{end: end}
-	tasks, rest, refusal := s.split(p, surface, others)
+// forward listens at servers to the tasks and to what else is wanted, and returns when each has agreed or been given up
+// on. Their notifications go to out.
+func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surface, want listenFilter,
+	out *outbox) (*forwardedListen, *tool.RPCError) {
+	tasks, refusal := s.tasksOf(p, surface, want.taskIDs)
 	if refusal != nil {
-		end()
 		return nil, refusal
 	}
-	if len(rest) > 0 {
+	var rest []rawjson.Member
+	if len(want.others) > 0 && direct(p.profile) && surface.Features != nil && len(surface.Features.Servers) == 1 {
 		asked := &jsonrpc.Message{Method: tool.MethodListen}
 		to, nothing := onward{server: surface.Features.Servers[0], unknown: true},
 			func(context.Context) error { return nil }
-		if s.forwarder.permitted(ctx, p, asked, to, nothing) != nil {
-			rest = nil // as from a server that does not know it
+		if s.forwarder.permitted(ctx, p, asked, to, nothing) == nil { // else as from a server that does not know it
+			rest = want.others
 		}
 	}
+	ctx, end := context.WithCancel(ctx)
+	f := &forwardedListen{end: end}
 	servers := make(map[string][]*ownership)
 	for _, b := range tasks {
 		servers[b.server] = append(servers[b.server], b)
@@ -228,45 +229,34 @@ func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surf
 	return f, nil
 }
 
-// split divides what a client asks for into its tasks, among those that it names, and the rest for
-// a direct view's server.
-func (s *listenStreams) split(p *peer, surface *tool.Surface, others []rawjson.Member) (tasks []*ownership,
-	rest []rawjson.Member,
+// tasksOf returns the tasks of p that a client names.
+func (s *listenStreams) tasksOf(p *peer, surface *tool.Surface, ids json.RawMessage) (tasks []*ownership,
 	refusal *tool.RPCError) {
-	if surface.Features == nil {
-		return nil, nil, nil
+	if ids == nil || surface.Features == nil {
+		return nil, nil
 	}
-	servers := surface.Features.Servers
-	for _, m := range others {
-		if m.Name() != filterTaskIDs {
-			if direct(p.profile) && len(servers) == 1 {
-				rest = append(rest, m)
-			}
-			continue
+	if _, refusal := s.tasks.servers(p, tool.MethodListen); refusal != nil {
+		if refusal.Code == tool.CodeMissingCapabilities {
+			return nil, refusal
 		}
-		if _, refusal := s.tasks.servers(p, tool.MethodListen); refusal != nil {
-			if refusal.Code == tool.CodeMissingCapabilities {
-				return nil, nil, refusal
-			}
-			continue // no server has tasks: none is agreed to
-		}
-		own := make(map[string]*ownership) // those that were not named yet: a client may name any number
-		for _, b := range s.ownerships.tasks(p, servers) {
-			own[b.idFor(p.profile)] = b
-		}
-		bad := rawjson.Elements(m.Value, func(e []byte) bool {
-			id, _ := rawjson.String(e)
-			if b := own[id]; b != nil {
-				delete(own, id)
-				tasks = append(tasks, b)
-			}
-			return len(own) > 0
-		})
-		if bad != nil {
-			return nil, nil, invalidParams(filterTaskIDs + " must be an array")
-		}
+		return nil, nil // no server has tasks: none is agreed to
 	}
-	return tasks, rest, nil
+	own := make(map[string]*ownership) // those that were not named yet: a client may name any number
+	for _, b := range s.ownerships.tasks(p, surface.Features.Servers) {
+		own[b.idFor(p.profile)] = b
+	}
+	bad := rawjson.Elements(ids, func(e []byte) bool {
+		id, _ := rawjson.String(e)
+		if b := own[id]; b != nil {
+			delete(own, id)
+			tasks = append(tasks, b)
+		}
+		return len(own) > 0
+	})
+	if bad != nil {
+		return nil, invalidParams(filterTaskIDs + " must be an array")
+	}
+	return tasks, nil
 }
 
 // appendAgreed appends the members of a filter that say what servers have agreed to.
