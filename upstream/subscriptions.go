@@ -126,22 +126,20 @@ func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
 	if len(uris) == 0 {
 		return
 	}
-	defer func() {
+	limits := s.limits(tool.MethodSubscribe)
+	if sess.hop == nil || s.subscribe(ctx, sess, limits, uris...).err != nil {
 		for _, uri := range uris {
-			if s.missed[uri] && sess.subscribed.has(uri) {
-				delete(s.missed, uri)
-				sess.mayHaveChanged(uri)
+			a := s.subscribe(ctx, sess, limits, uri)
+			if a.err != nil && ctx.Err() == nil && !wait.IsClosed(sess.ended) {
+				s.log.Warn("a subscription could not be renewed: changes of that resource are not told",
+					"error", s.redact.Text(a.err.Error()))
 			}
 		}
-	}()
-	limits := s.limits(tool.MethodSubscribe)
-	if sess.hop != nil && s.subscribe(ctx, sess, limits, uris...).err == nil {
-		return
 	}
 	for _, uri := range uris {
-		if a := s.subscribe(ctx, sess, limits, uri); a.err != nil && ctx.Err() == nil && !wait.IsClosed(sess.ended) {
-			s.log.Warn("a subscription could not be renewed: changes of that resource are not told",
-				"error", s.redact.Text(a.err.Error()))
+		if s.missed[uri] && sess.subscribed.has(uri) {
+			delete(s.missed, uri)
+			sess.mayHaveChanged(uri)
 		}
 	}
 }
