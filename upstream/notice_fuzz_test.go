@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -30,6 +32,7 @@ func FuzzNotification(f *testing.F) {
 		}
 		s := testServer()
 		sess := newSession(s.entry, nil)
+		sess.info.Capabilities = &mcp.ServerCapabilities{}
 		sess.subscribed.set(true, "a://")
 		sess.watch.begin(&hop.Hop{Version: hop.Modern, Client: hop.ClientInfo("1")}, 1)
 		c := newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, nil)

@@ -230,8 +230,7 @@ func (s *session) announces(k lists.Kind) bool {
 func (s *session) hasToListen() bool {
 	some := s.abilities().Subscribe || s.abilities().Logging
 	for k := range lists.Kinds {
-		s.watch.changes[k] = s.announces(k)
-		some = some || s.watch.changes[k]
+		some = some || s.announces(k)
 	}
 	return some
 }

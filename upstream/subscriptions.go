@@ -89,7 +89,7 @@ func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri stri
 func (s *subscriptions) renew(ctx context.Context, sess *session, uris []string, limits callLimits) error {
 	limited, cancel := context.WithTimeout(ctx, limits.idle)
 	defer cancel()
-	agreed, err := sess.watch.wait(limited, sess.ended, sess.watch.ask())
+	agreed, err := sess.watch.wait(limited, sess.watch.ask())
 	switch {
 	case ctx.Err() != nil:
 		return canceled(ctx, true)

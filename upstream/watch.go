@@ -21,10 +21,8 @@ import (
 // watch records what the standing subscriptions/listen of a session asks for, on 2026-07-28, and
 // what the server agreed to.
 type watch struct {
-	session *session          // told what may have been missed
-	changes [lists.Kinds]bool // which list_changed are asked for; set before listening
-
-	renew chan struct{} // has room for one: asks for something else than before
+	session *session      // told what may have been missed
+	renew   chan struct{} // has room for one: asks for something else than before
 
 	mu      sync.Mutex
 	version int             // of the resources that are asked for, from 1
@@ -114,9 +112,9 @@ func (w *watch) begin(h *hop.Hop, id int64) (params []byte, version int) {
 	w.renewed = w.renewed || w.version > 1 // what came over the stream before, and was not read when it ended, is lost
 	const start = `{"notifications":{`
 	out := []byte(start)
-	for k, on := range w.changes {
-		if on {
-			out = rawjson.AppendMember(out, lists.Kind(k).Filter(), []byte("true"))
+	for k := range lists.Kinds {
+		if w.session.announces(k) {
+			out = rawjson.AppendMember(out, k.Filter(), []byte("true"))
 		}
 	}
 	if uris := w.session.subscribed.all(); len(uris) > 0 {
@@ -167,7 +165,7 @@ func (w *watch) answered(version int, agreed map[string]bool, err error) {
 }
 
 // wait returns once the server has answered version. The error is its refusal, or ctx's.
-func (w *watch) wait(ctx context.Context, ended <-chan struct{}, version int) (agreed map[string]bool, err error) {
+func (w *watch) wait(ctx context.Context, version int) (agreed map[string]bool, err error) {
 	for {
 		w.mu.Lock()
 		settled, agreed, err, moved := w.settled, w.agreed, w.err, w.moved
@@ -177,7 +175,7 @@ func (w *watch) wait(ctx context.Context, ended <-chan struct{}, version int) (a
 		}
 		select {
 		case <-moved:
-		case <-ended:
+		case <-w.session.ended:
 			return nil, transport.ErrClosed
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -254,7 +252,7 @@ func (s *session) stand(ctx context.Context, call *pendingRequest, version int) 
 			call, version = s.subscribe(ctx)
 			if before != nil {
 				limited, cancel := context.WithTimeout(ctx, listenPatience)
-				_, _ = s.watch.wait(limited, s.ended, version) // one after the other, however often it is renewed
+				_, _ = s.watch.wait(limited, version) // one after the other, however often it is renewed
 				cancel()
 				s.forget(before)
 			}
