@@ -199,7 +199,7 @@ func (g *Group) Memory() *budget.Budget { return g.memory }
 // Changes counts the changes so far: as long as it is the same, so are all catalogs and states.
 func (g *Group) Changes() int64 { return g.changes.Load() }
 
-// restate notes that a server has told person of a change of kind k.
+// restate notes that a server has told person, or all where that is "", of a change of kind k.
 func (g *Group) restate(server, person string, k lists.Kind) {
 	g.restating.Lock()
 	defer g.restating.Unlock()
