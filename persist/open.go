@@ -17,13 +17,6 @@ func (o openCalls) add(c *Call, number int64) {
 	o[c] = s
 }
 
-// over notes that nothing more is written of c.
-func (j *Journal) over(c *Call) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	delete(j.open, c)
-}
-
 // isOpen reports whether the file of that number may have lines of a call that is open: EndKilled
 // has to find them if the hub is killed later.
 func (j *Journal) isOpen(number int64) bool {
