@@ -126,7 +126,7 @@ func (m *Masker) Text(text string) (masked string, n int) { return m.text(text, 
 // JSON pointers (RFC 6901) to further values that are secret; the element "*" stands for any member
 // or index. Every other byte stays. Without secrets it is raw itself.
 func (m *Masker) JSON(raw []byte, at ...string) (masked []byte, n int) {
-	return m.json(raw, pointers(at), 0)
+	return m.json(raw, at, 0)
 }
 
 // Learn is JSON for the arguments of a call: there, whatever has the name of a secret is one,
@@ -160,12 +160,12 @@ func (m *Masker) may(text string) bool {
 		slices.ContainsFunc(m.hub.list(), func(secret string) bool { return strings.Contains(text, secret) })
 }
 
-func (m *Masker) json(raw []byte, at [][]string, depth int) ([]byte, int) {
+func (m *Masker) json(raw []byte, at []string, depth int) ([]byte, int) {
 	if len(raw) == 0 || len(at) == 0 && !m.may(asText(raw)) {
 		return raw, 0
 	}
 	w := walk{masker: m, raw: raw, depth: depth}
-	w.value(0, "", at)
+	w.value(0, "", pointers(at))
 	if w.n == 0 {
 		return raw, 0
 	}
@@ -173,8 +173,10 @@ func (m *Masker) json(raw []byte, at [][]string, depth int) ([]byte, int) {
 }
 
 func (m *Masker) text(text string, depth int) (string, int) {
-	if trimmed := strings.TrimSpace(text); depth <= maxDepth && trimmed != "" &&
-		(trimmed[0] == '{' || trimmed[0] == '[') && m.may(text) &&
+	if depth > maxDepth || !m.may(text) {
+		return text, 0
+	}
+	if trimmed := strings.TrimSpace(text); trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') &&
 		rawjson.Valid([]byte(trimmed)) {
 		masked, n := m.json([]byte(trimmed), nil, depth+1)
 		if n == 0 {
@@ -189,9 +191,6 @@ func (m *Masker) text(text string, depth int) (string, int) {
 
 // put returns text with marks in the place of found.
 func (m *Masker) put(text string, found []span) string {
-	if len(found) == 0 {
-		return text
-	}
 	var out strings.Builder
 	done := 0
 	for _, s := range found {
@@ -203,11 +202,8 @@ func (m *Masker) put(text string, found []span) string {
 	return out.String()
 }
 
-// find returns the secrets in text, as merged does.
+// find returns the secrets in text, where there may be some, as merged does.
 func (m *Masker) find(text string, depth int) []span {
-	if depth > maxDepth || !m.may(text) {
-		return nil
-	}
 	found := scan(text)
 	if m.command {
 		found = withoutCommands(text, found)
