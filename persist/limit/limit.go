@@ -85,9 +85,6 @@ const maxSeen = 1000
 // New returns the policy of c.
 func New(c Config) *Policy { return &Policy{cfg: c, clients: clientLimits()} }
 
-// directPrefix begins the names of direct views.
-const directPrefix = "s/"
-
 // redaction is what holds of s for a direct view, of which nothing is cut.
 func (s Settings) redaction() Settings {
 	only := Settings{Redact: s.Redact, Strategy: tool.StrategyInline}
@@ -107,7 +104,7 @@ func (p *Policy) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 		settings = p.cfg.Default
 	}
 	var of clientLimit
-	if strings.HasPrefix(full.Profile, directPrefix) {
+	if strings.HasPrefix(full.Profile, tool.DirectPrefix) {
 		settings = settings.redaction()
 	} else if settings.MaxInlineTokens == 0 {
 		if i := slices.IndexFunc(p.clients, func(c clientLimit) bool { return client.Is(c.name) }); i >= 0 {
