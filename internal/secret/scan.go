@@ -68,11 +68,6 @@ func newKeywordIndex(rules []rule) (x keywordIndex) {
 // start is a number for three bytes: the same for small and capital letters.
 func start(a, b, c byte) uint16 { return uint16(a&31)<<10 | uint16(b&31)<<5 | uint16(c&31) }
 
-// hasFold reports whether text has word, which is ASCII, at i, in any case.
-func hasFold(text string, i int, word string) bool {
-	return len(text)-i >= len(word) && strings.EqualFold(text[i:i+len(word)], word)
-}
-
 // scan finds the secrets of a text that are not encoded.
 func scan(text string) (found []span) {
 	set := loaded()
@@ -83,7 +78,7 @@ func scan(text string) (found []span) {
 			continue
 		}
 		for _, k := range set.index.by[n] {
-			if !hasFold(text, i, k.text) {
+			if !strings.EqualFold(text[i:min(len(text), i+len(k.text))], k.text) {
 				continue
 			}
 			if k.own {
@@ -220,7 +215,7 @@ func suspicious(text string) bool {
 			continue
 		}
 		for _, k := range set.index.by[n] {
-			if hasFold(text, i, k.text) && set.may(text, i, &k) {
+			if strings.EqualFold(text[i:min(len(text), i+len(k.text))], k.text) && set.may(text, i, &k) {
 				return true
 			}
 		}
