@@ -257,7 +257,7 @@ func (set *ruleSet) may(text string, i int, k *keyword) bool {
 func isHex(c byte) bool { return c-'0' <= 9 || (c|0x20)-'a' <= 5 }
 
 // encoded finds words of text that have secrets in them once they are decoded.
-func (m *Masker) encoded(text string, depth int) (found []span) {
+func (m *Masker) encoded(text string) (found []span) {
 	for i := 0; i < len(text); {
 		if !isBase64(text[i]) && text[i] != '%' {
 			i++
@@ -270,7 +270,7 @@ func (m *Masker) encoded(text string, depth int) (found []span) {
 		}
 		word := text[start:i]
 		if percent {
-			for _, in := range m.percentEncoded(word, depth) {
+			for _, in := range m.percentEncoded(word) {
 				found = append(found, span{start + in.from, start + in.to})
 			}
 			continue
@@ -278,7 +278,7 @@ func (m *Masker) encoded(text string, depth int) (found []span) {
 		for at := 0; at < len(word); { // the parts of a token are encoded each for itself
 			end := at + strings.IndexByte(word[at:]+".", '.')
 			if plain, ok := decode(word[at:end]); ok {
-				if _, n := m.text(plain, depth+1); n > 0 {
+				if _, n := m.inside().Text(plain); n > 0 {
 					found = append(found, span{start + at, start + end})
 				}
 			}
@@ -289,9 +289,9 @@ func (m *Masker) encoded(text string, depth int) (found []span) {
 }
 
 // percentEncoded finds the secrets in word once it is decoded, by where they are in word.
-func (m *Masker) percentEncoded(word string, depth int) (found []span) {
+func (m *Masker) percentEncoded(word string) (found []span) {
 	plain, err := url.PathUnescape(word)
-	if err != nil || plain == word || depth == maxDepth || !m.may(plain) {
+	if err != nil || plain == word || m.depth == maxDepth || !m.may(plain) {
 		return nil
 	}
 	at := make([]int, 0, len(word)+1) // where each byte of plain is
@@ -302,7 +302,7 @@ func (m *Masker) percentEncoded(word string, depth int) (found []span) {
 		}
 	}
 	at = append(at, len(word))
-	for _, s := range m.find(plain, depth+1) {
+	for _, s := range m.inside().find(plain) {
 		m.Mark(plain[s.from:s.to]) // it is learned as it is, too
 		found = append(found, span{at[s.from], at[s.to]})
 	}
