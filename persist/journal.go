@@ -35,11 +35,11 @@ type Journal struct {
 	stopped chan struct{} // closed when all is written and the file is closed
 
 	mu     sync.Mutex
-	next   *batch // being collected
-	open   openCalls
-	queued int           // bytes in next and in the batch being written
-	room   chan struct{} // closed when queued shrinks; nil while nobody waits for that
-	writer bool          // somebody is writing, and looks for more before ending
+	next   *batch             // being collected
+	open   map[*Call]fileSpan // calls that have lines and no last one
+	queued int                // bytes in next and in the batch being written
+	room   chan struct{}      // closed when queued shrinks; nil while nobody waits for that
+	writer bool               // somebody is writing, and looks for more before ending
 	closed bool
 
 	// With SyncWithin, a sync in the background follows the writes.
@@ -103,7 +103,7 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 
 func newJournal(f *files, logger *slog.Logger) *Journal {
 	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: &batch{},
-		open: make(openCalls)}
+		open: make(map[*Call]fileSpan)}
 	f.isOpen = j.isOpen
 	j.behind = time.AfterFunc(time.Hour, func() { j.signal(func() { j.trailing, j.wantSync = false, true }) })
 	j.behind.Stop()
@@ -205,7 +205,11 @@ func (j *Journal) put(ctx context.Context, durable bool, e entry) (t ticket, err
 	b.records += e.records
 	b.names = append(b.names, e.names...)
 	if e.open != nil {
-		j.open.add(e.open, j.files.number.Load())
+		span, known := j.open[e.open]
+		if span.last = j.files.number.Load() + 1; !known { // the line goes to the current file, or to the next one
+			span.first = span.last - 1
+		}
+		j.open[e.open] = span
 	}
 	b.durable = b.durable || durable
 	j.queued += len(e.lines)
