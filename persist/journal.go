@@ -149,7 +149,8 @@ func (j *Journal) Commit(ctx context.Context, records ...tool.Record) error {
 // commitTimeout bounds the wait for a disk that hangs.
 const commitTimeout = 10 * time.Second
 
-// errLate says that the wait for a batch, or for room in the queue, is over. A batch may still be written.
+// errLate says that the wait for a batch, or for room in the queue, is over. A batch may still be
+// written.
 var errLate = errors.New("wait for the journal: its disk has not answered for 10 s")
 
 // wait returns when the batch is written, or with ctx's error when ctx ends.
@@ -206,7 +207,8 @@ func (j *Journal) put(ctx context.Context, durable bool, e entry) (t ticket, err
 	b.names = append(b.names, e.names...)
 	if e.open != nil {
 		span, known := j.open[e.open]
-		if span.last = j.files.number.Load() + 1; !known { // the line goes to the current file, or to the next one
+		// the line goes to the current file, or to the next one
+		if span.last = j.files.number.Load() + 1; !known {
 			span.first = span.last - 1
 		}
 		j.open[e.open] = span
@@ -246,8 +248,9 @@ func (j *Journal) signal(set func()) {
 	}
 }
 
-// waitForRoom returns when n more bytes fit in the queue, when ctx ends, or when nothing was written for 10 s.
-// Records larger than the whole queue fit when it is empty. It is called with mu held, and gives it up while it waits.
+// waitForRoom returns when n more bytes fit in the queue, when ctx ends, or when nothing was written
+// for 10 s. Records larger than the whole queue fit when it is empty. It is called with mu held, and
+// gives it up while it waits.
 func (j *Journal) waitForRoom(ctx context.Context, n int) error {
 	for {
 		switch {

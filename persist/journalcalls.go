@@ -6,8 +6,8 @@ import (
 )
 
 // Note writes what is new of a call that has not ended. It waits only while the queue is full, until
-// ctx ends or the disk has not answered for 10 s. Lines that are lost later, because the disk fails, are counted in the log and make
-// Healthy fail.
+// ctx ends or the disk has not answered for 10 s. Lines that are lost later, because the disk fails,
+// are counted in the log and make Healthy fail.
 func (j *Journal) Note(ctx context.Context, c *Call) error {
 	t, err := j.putCall(ctx, c, nil, false)
 	if t.write {

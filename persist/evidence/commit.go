@@ -115,7 +115,8 @@ func nameOf(leaves []persist.Leaf) string {
 			break
 		}
 	}
-	for _, value := range [...][]byte{object, id} { // a short string without spaces and escapes is read as it is written
+	// a short string without spaces and escapes is read as it is written
+	for _, value := range [...][]byte{object, id} {
 		if len(value) <= 2 || len(value) > 102 || value[0] != '"' || slices.ContainsFunc(value[1:len(value)-1],
 			func(c byte) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }) {
 			return ""

@@ -227,8 +227,9 @@ func (s *database) write(ctx context.Context) (*filling, error) {
 		deferred: make(map[tool.SurfaceID]int64)}, nil
 }
 
-// take takes a line in. What is no record that the store knows is kept as a line of no call. Neither statement of a
-// new call returns rows: SQLite would write the pages that it changes to a temporary file before.
+// take takes a line in. What is no record that the store knows is kept as a line of no call. Neither
+// statement of a new call returns rows: SQLite would write the pages that it changes to a temporary
+// file before.
 func (f *filling) take(ctx context.Context, s persist.Summary, text []byte) {
 	switch {
 	case s.Object == persist.ObjectStanding && s.Key != "":
@@ -303,8 +304,9 @@ func (f *filling) deferredBy(ctx context.Context, l *persist.Summary) int64 {
 	return tokens
 }
 
-// columnsOf are the values of the columns from ended to created. worth is 2 for a call that a person approved, and 1 for
-// a denied one: in a store that is too large, these go last among the calls of one caller.
+// columnsOf are the values of the columns from ended to created. worth is 2 for a call that a person
+// approved, and 1 for a denied one: in a store that is too large, these go last among the calls of
+// one caller.
 func columnsOf(s *persist.Summary) []any {
 	var ended any
 	if !s.Ended.IsZero() {
@@ -324,7 +326,8 @@ func columnsOf(s *persist.Summary) []any {
 		s.ApprovedBy, s.Address, s.Hub, worth, s.Created.UnixMicro()}
 }
 
-// exec returns how many rows it has changed. Texts become such as every database takes: UTF-8 without zero bytes.
+// exec returns how many rows it has changed. Texts become such as every database takes: UTF-8
+// without zero bytes.
 func (f *filling) exec(ctx context.Context, query string, args ...any) (changed int64) {
 	st := f.prepare(ctx, query)
 	if st == nil {

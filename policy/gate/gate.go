@@ -239,7 +239,8 @@ func (g *Gate) Retain(catalogs []tool.Catalog) {
 }
 
 // Request completes r, which says who calls which tool with what input, for the Engine. It looks at
-// the file system where the call names paths. An error means that ctx is done or the input is no object.
+// the file system where the call names paths. An error means that ctx is done or the input is no
+// object.
 func (g *Gate) Request(ctx context.Context, r policy.Request) (policy.Request, error) {
 	k, from := g.of(r.Tool), g.options.Sources[r.Tool.Server]
 	root, ok := g.roots[r.Tool.Server]

@@ -264,7 +264,7 @@ func phases() [12]phase {
 	return [...]phase{
 		{"resolve_tool", (*Pipeline).resolveTool, false, true},
 		{"parse_schema", (*Pipeline).parseSchema, false, false},
-		// Executors check values beyond the schema before their first side effect: no tool declares such checks.
+		// No tool declares checks beyond the schema: executors make them before their first side effect.
 		{"validate_values", nil, false, false},
 		{"prepare_observable_input", nil, false, false}, // parseSchema makes the inputs
 		{"pre_hooks", (*Pipeline).preHooks, false, false},

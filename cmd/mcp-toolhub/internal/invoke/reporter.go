@@ -140,7 +140,8 @@ func (x *reporter) report(update tool.Progress) {
 }
 
 // catchUp records the last report, where it came too soon after the one before. Where no question
-// waits, it also records that the call runs again, and which parts of the result have come. x.mu is held.
+// waits, it also records that the call runs again, and which parts of the result have come. x.mu is
+// held.
 func (x *reporter) catchUp() {
 	if x.pending {
 		x.pending = false
