@@ -300,10 +300,8 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		if inv.failure != nil && !ph.always || inv.resumed && !ph.again {
 			continue
 		}
-		if ph.run != nil {
-			if err := p.runPhase(ctx, ph, inv); err != nil {
-				inv.fail(err)
-			}
+		if err := p.runPhase(ctx, ph, inv); err != nil {
+			inv.fail(err)
 		}
 		p.noteLap(inv, ph.name)
 		if inv.reply.NeedsInput && inv.failure == nil {
@@ -333,6 +331,9 @@ func (p *Pipeline) runPhase(ctx context.Context, ph *phase, inv *invocation) (er
 					"if it stays"}
 		}
 	}()
+	if ph.run == nil {
+		return nil
+	}
 	return ph.run(p, ctx, inv)
 }
 
