@@ -23,11 +23,10 @@ const maxProbeTime = 5 * time.Second
 // connector makes initialised sessions with one server. Only the server's run loop uses it.
 type connector struct {
 	*entry
-	notifications *notifications
-	http          *transport.HTTP // nil for stdio
-	child         *child.Process  // the latest one; nil before
-	lifecycle     *lifecycle
-	isolation     *isolation // that learns what the server asks; nil for a connection of a session
+	http      *transport.HTTP // nil for stdio
+	child     *child.Process  // the latest one; nil before
+	lifecycle *lifecycle
+	isolation *isolation // that learns what the server asks; nil for a connection of a session
 
 	// older says that server/discover is not sent. A server that answers it at once is asked at each
 	// reconnect: it may have become one of the other generation. One that does not answer costs
@@ -110,7 +109,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 		return nil, false, f
 	}
 	c.child = proc
-	sess = newSession(c.notifications, c.lifecycle.stopping)
+	sess = newSession(c.entry, c.lifecycle.stopping)
 	sess.pid = proc.PID()
 	c.lifecycle.setPID(sess.pid)
 	lines := transport.NewLines(proc.Stdin, proc.Stdout, c.cfg.Limits.Message, c.memory)
@@ -178,7 +177,7 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 	if err != nil {
 		return nil, fault.OfConnect(c.cfg, err, c.redact)
 	}
-	sess := newSession(c.notifications, c.lifecycle.stopping)
+	sess := newSession(c.entry, c.lifecycle.stopping)
 	conn := newStreamConn(sess, wire)
 	conn.needs = &signInNeeds{sess, c.http}
 	var watching sync.WaitGroup
@@ -202,7 +201,7 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 
 // connectHTTP initialises a session over Streamable HTTP.
 func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
-	sess := newSession(c.notifications, c.lifecycle.stopping)
+	sess := newSession(c.entry, c.lifecycle.stopping)
 	life := context.WithoutCancel(ctx)
 	l := newHTTPLane(life, sess, c.http)
 	sess.shut = func() {

@@ -479,10 +479,9 @@ func (g *Group) Freshness(server, method string) (f tool.Freshness, ok bool) {
 
 // OnNotification registers f to be told what servers say on their own: changes of what was
 // subscribed to, and all else that is no affair of the connection itself, unless it belongs to a
-// call and went to its Notify. Those of one connection come in order and one at a time, those of
-// several concurrently. f returns quickly: what a server says meanwhile is kept within bounds, and
-// beyond these lost. Of Params, the keys of _meta that belong to the hop are left out. It is called
-// before Start.
+// call and went to its Notify. Those of one stream come in order and one at a time, those of several
+// concurrently. f does not block: what waits for a client that does not read is f's to bound. Of
+// Params, the keys of _meta that belong to the hop are left out. It is called before Start.
 func (g *Group) OnNotification(f func(tool.Notification)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -71,7 +71,7 @@ func testConn(w transport.Wire) *streamConn {
 }
 
 // testSession returns a session without a lane.
-func testSession() *session { return newSession(testServer().notifications, nil) }
+func testSession() *session { return newSession(testServer().entry, nil) }
 
 func testServer() *server {
 	e := &entry{losses: new(atomic.Int64), ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(),
@@ -79,7 +79,6 @@ func testServer() *server {
 	e.cfg.Transport = Stdio
 	e.catalog = &catalog{entry: e}
 	s, _ := newServer(e, tool.ServerReady)
-	s.notifications.busy = true // what is queued is looked at, and not told
 	return s
 }
 
@@ -199,7 +198,7 @@ func TestSilenceAtDiscovery(t *testing.T) {
 		w := newMemoryWire()
 		c := testServer().connector
 		c.cfg.Timeouts.Connect = time.Minute
-		sess := newSession(c.notifications, nil)
+		sess := newSession(c.entry, nil)
 		conn := newStreamConn(sess, w)
 		defer conn.release()
 		began := time.Now()

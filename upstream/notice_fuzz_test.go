@@ -29,13 +29,15 @@ func FuzzNotification(f *testing.F) {
 			return
 		}
 		s := testServer()
-		sess := newSession(s.notifications, nil)
-		sess.subscribed.set("a://", true)
+		sess := newSession(s.entry, nil)
+		sess.subscribed.set(true, "a://")
 		sess.watch.begin(&hop.Hop{Version: hop.Modern, Client: hop.ClientInfo("1")}, 1)
 		c := newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, nil)
-		s.notifications.handle(sess, e, c)
-		for _, q := range s.notifications.queue.All() {
-			p := q.note.Params
+		var told []tool.Notification
+		s.group.OnNotification(func(n tool.Notification) { told = append(told, n) })
+		sess.passOn(e, c)
+		for _, n := range told {
+			p := n.Params
 			if p == nil {
 				continue // of a method that the hub does not know
 			}

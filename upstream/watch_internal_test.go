@@ -22,7 +22,7 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sess := testSession()
 		w := sess.watch
-		w.changes[lists.ToolKind] = true
+		sess.declared = []byte(`{"tools":{"listChanged":true}}`)
 		sess.hop = &hop.Hop{Version: hop.Modern, Client: hop.ClientInfo("1")}
 		far := newMemoryWire()
 		conn := newStreamConn(sess, far)
@@ -47,7 +47,8 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		}
 		first := takes()
 		acknowledges(first)
-		w.ask([]string{"x://1"})
+		sess.subscribed.set(true, "x://1")
+		w.ask()
 		if end := string(<-far.out); !strings.Contains(end, "notifications/cancelled") {
 			t.Errorf("sent %s", end)
 		}

@@ -129,7 +129,7 @@ func (d *httpDoor) takeUp(r *entry) error {
 		s := d.newSession(r, id, known)
 		s.questions.series = rand.Text() + "-"
 		for _, method := range d.server.surfaces.listChanges(s) {
-			s.caller.out.put(note{key: method, method: method, params: json.RawMessage("{}")})
+			s.caller.out.put(listChanged(method))
 		}
 		return s
 	})
