@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
@@ -375,20 +374,6 @@ func (c *catalog) current() (l *admit.Listing, own bool) {
 func (c *catalog) isKnown() bool {
 	_, own := c.current()
 	return own
-}
-
-// isConfirmed reports whether the server itself has listed since it was started.
-func (c *catalog) isConfirmed() bool {
-	l, _ := c.current()
-	return l != nil && !l.Catalog.Pending
-}
-
-// bindings are the headers that calls of the tool carry.
-func (c *catalog) bindings(native string) []paramheader.Binding {
-	if l, _ := c.current(); l != nil {
-		return l.Bindings[native]
-	}
-	return nil
 }
 
 // snapshot returns the latest known catalog. needs comes from lifecycle.outlook.

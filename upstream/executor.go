@@ -126,7 +126,9 @@ func (s *server) callOver(ctx context.Context, sess *session, x *clientRequest, 
 	if x.call != nil {
 		reply.Mapping.ToolName = x.Name
 		if sess.hop != nil && !sess.oneStream {
-			lc.headers = paramheader.Headers(s.catalog.bindings(x.Name), x.call.Arguments)
+			if l, _ := s.catalog.current(); l != nil {
+				lc.headers = paramheader.Headers(l.Bindings[x.Name], x.call.Arguments)
+			}
 		}
 	}
 	if s.use == useShared && s.catalog.isShort() {

@@ -57,10 +57,8 @@ func (p *listenPause) after(began time.Time) time.Duration {
 
 // wait waits for that pause. It returns false if ctx ends first.
 func (p *listenPause) wait(ctx context.Context, began time.Time) bool {
-	timer := time.NewTimer(p.after(began))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(p.after(began)):
 		return true
 	case <-ctx.Done():
 		return false

@@ -396,8 +396,9 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.F
 	if s.isolation.people != nil { // what the server offers one person is not shown to others
 		return sess, nil
 	}
+	l, _ := s.catalog.current()
 	if s.isolation.server.lifecycle.stateNow() == tool.ServerReady ||
-		s.answers() < 3 && s.catalog.isConfirmed() {
+		s.answers() < 3 && l != nil && !l.Catalog.Pending {
 		return sess, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, s.probeTime())

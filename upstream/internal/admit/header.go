@@ -11,14 +11,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// headerKeyword marks a property whose argument is mirrored into an HTTP header (protocol 2026-07-28).
-const headerKeyword = paramheader.Keyword
-
 // checkHeaders refuses a tool whose header annotations are invalid: the SDK panics when it is
 // added, and clients drop it.
 func (c *candidate) checkHeaders() {
 	input, ok := rawjson.Get(c.declaration, "inputSchema")
-	if !ok || !bytes.Contains(input, []byte(headerKeyword)) && !bytes.Contains(input, []byte(`\u`)) {
+	if !ok || !bytes.Contains(input, []byte(paramheader.Keyword)) && !bytes.Contains(input, []byte(`\u`)) {
 		return
 	}
 	seen := make(map[string]string) // lower-case name -> path of its property
@@ -35,18 +32,18 @@ func headerFault(seen map[string]string, path string, property, value []byte) st
 	switch rawjson.Text(property, "type") {
 	case "string", "integer", "boolean":
 	default:
-		return fmt.Sprintf("its parameter %q has %s but is no string, integer or boolean", path, headerKeyword)
+		return fmt.Sprintf("its parameter %q has %s but is no string, integer or boolean", path, paramheader.Keyword)
 	}
 	name, ok := rawjson.String(value)
 	if !ok || name == "" {
-		return fmt.Sprintf("the %s of its parameter %q is no text", headerKeyword, path)
+		return fmt.Sprintf("the %s of its parameter %q is no text", paramheader.Keyword, path)
 	}
 	if !paramheader.IsToken(name) {
-		return fmt.Sprintf("the %s of its parameter %q cannot be an HTTP header name", headerKeyword, path)
+		return fmt.Sprintf("the %s of its parameter %q cannot be an HTTP header name", paramheader.Keyword, path)
 	}
 	lower := strings.ToLower(name)
 	if other, taken := seen[lower]; taken {
-		return fmt.Sprintf("its parameters %q and %q have the same %s %q", other, path, headerKeyword,
+		return fmt.Sprintf("its parameters %q and %q have the same %s %q", other, path, paramheader.Keyword,
 			hidden.Cut(name, maxShown))
 	}
 	seen[lower] = path
