@@ -94,8 +94,12 @@ func (t *resourceSubscriptions) updated(n tool.Notification) {
 		if shown != uri {
 			params, err = rawjson.Set(params, "uri", rawjson.Quote(shown))
 		}
+		key := "" // a server may tell of any number of parts: the outbox bounds what has no key
+		if uri == sub.uri {
+			key = tool.NoteUpdated + " " + shown
+		}
 		if err == nil {
-			sub.out.put(note{key: tool.NoteUpdated + " " + shown, method: tool.NoteUpdated, params: params})
+			sub.out.put(note{key: key, method: tool.NoteUpdated, params: params})
 		}
 	}
 }

@@ -2,7 +2,10 @@ package downstream
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // TestOutboxBytes holds that what waits for a client that does not read is bounded in bytes, too,
@@ -27,5 +30,26 @@ func TestOutboxBytes(t *testing.T) {
 	}
 	if n := o.waiting.Len(); n != 0 {
 		t.Errorf("%d notifications still wait", n)
+	}
+}
+
+// TestPartsOfAResourceAreBounded holds that a server which tells of ever new parts of a resource does not fill the
+// outbox of a client that does not read. What it tells of the resource itself waits once, and is not dropped.
+func TestPartsOfAResourceAreBounded(t *testing.T) {
+	t.Parallel()
+	var subs resourceSubscriptions
+	whole := &subscription{resource: resource{"a", "file:///dir"}, shown: "file:///dir", out: newOutbox(nil)}
+	subs.add(whole)
+	tell := func(uri string) {
+		params, _ := json.Marshal(map[string]string{"uri": uri})
+		subs.updated(tool.Notification{Server: "a", Method: tool.NoteUpdated, Params: params})
+	}
+	tell("file:///dir")
+	for i := range 2 * maxOutbox {
+		tell(fmt.Sprintf("file:///dir/%d", i))
+		tell("file:///dir")
+	}
+	if n := whole.out.waiting.Len(); n != maxOutbox+1 {
+		t.Errorf("%d notifications wait, want %d", n, maxOutbox+1)
 	}
 }
