@@ -3,8 +3,6 @@ package downstream
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -73,57 +71,28 @@ type runningCall struct {
 
 	notes *callNotes // attached to the present attempt
 
-	mu   sync.Mutex
-	open []*inputRequest
-	last int
-	idle []json.RawMessage // native ids of retries that have brought no answer, at most maxQuestions
-}
+	questions questions
 
-// inputRequest is a question that the client has not answered.
-type inputRequest struct {
-	key      string
-	question tool.Question
-	answered chan tool.Answer
+	mu   sync.Mutex
+	idle []json.RawMessage // native ids of retries that have brought no answer, at most maxQuestions
 }
 
 // ask implements tool.Asker. Each question waits until an attempt takes it to the client, and until
 // another one brings the answer.
 func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answer, error) {
-	r.mu.Lock()
-	if len(r.open)+len(all) > maxQuestions {
-		r.mu.Unlock()
-		return tool.Refusal(all, &tool.RPCError{Code: tool.CodeInternalError,
-			Message: fmt.Sprintf("%d questions of one call are open: wait for an answer, then ask again",
-				maxQuestions)}), nil
+	asked, refusal := r.questions.add(all...)
+	if refusal != nil {
+		return tool.Refusal(all, refusal), nil
 	}
-	mine := make([]*inputRequest, len(all))
-	for i, question := range all {
-		r.last++
-		mine[i] = &inputRequest{key: fmt.Sprint("q", r.last), question: question, answered: make(chan tool.Answer, 1)}
-	}
-	r.open = append(r.open, mine...)
-	r.mu.Unlock()
 	tool.Sent(all)
 	signal(r.asked)
-	answers := make([]tool.Answer, len(all))
-	for i, q := range mine {
-		select {
-		case answers[i] = <-q.answered:
-			continue
-		case <-ctx.Done():
-		case <-r.done:
-		}
-		r.mu.Lock()
-		r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool { return slices.Contains(mine, q) })
-		r.mu.Unlock()
-		return nil, errors.New("ask client: the call has ended")
-	}
+	answers, _, err := r.questions.await(ctx, asked)
 	if len(answers) > 0 {
 		r.mu.Lock()
 		answers[0].Earlier, r.idle = r.idle, nil
 		r.mu.Unlock()
 	}
-	return answers, nil
+	return answers, err
 }
 
 // answerWith gives the answers of a retry to the input requests that they name. The others stay open.
@@ -135,43 +104,33 @@ func (r *runningCall) answerWith(retry *attempt) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := len(r.open)
-	r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool {
-		result, _ := rawjson.Get(inputResponses, q.key)
-		if !rawjson.IsObject(result) {
-			return false
-		}
-		q.answered <- tool.Answer{Result: result, Request: id}
-		return true
+	answered := r.questions.settle(func(one *openQuestion) (tool.Answer, bool) {
+		result, _ := rawjson.Get(inputResponses, one.id)
+		return tool.Answer{Result: result, Request: id}, rawjson.IsObject(result)
 	})
-	if id != nil && len(r.open) == before && len(r.idle) < maxQuestions {
+	if id != nil && answered == 0 && len(r.idle) < maxQuestions {
 		r.idle = append(r.idle, id)
 	}
 }
 
-// inputRequests returns the open ones as the client of a gets them; nil where there is none. One that the client cannot
-// take is answered at once.
+// inputRequests returns the open questions as the client of a gets them; nil where there is none. One
+// that the client cannot take is answered at once.
 func (r *runningCall) inputRequests(a *attempt) json.RawMessage {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool {
-		l := cannot(a.peer.hop.ClientCapabilities, q.question)
-		if l != nil {
-			q.answered <- tool.Answer{Err: l.err}
-		}
-		return l != nil
-	})
-	if len(r.open) == 0 {
-		return nil
-	}
 	out := []byte("{")
-	for _, q := range r.open {
-		question := labelled(a.server, q.question)
+	r.questions.settle(func(one *openQuestion) (tool.Answer, bool) {
+		if l := cannot(a.peer.hop.ClientCapabilities, one.question); l != nil {
+			return tool.Answer{Err: l.err}, true
+		}
+		question := labelled(a.server, one.question)
 		request := rawjson.AppendMember([]byte("{"), "method", rawjson.Quote(question.Method))
 		if question.Params != nil {
 			request = rawjson.AppendMember(request, "params", question.Params)
 		}
-		out = rawjson.AppendMember(out, q.key, append(request, '}'))
+		out = rawjson.AppendMember(out, one.id, append(request, '}'))
+		return tool.Answer{}, false
+	})
+	if len(out) == 1 {
+		return nil
 	}
 	return append(out, '}')
 }

@@ -34,7 +34,7 @@ type peer struct {
 	modern  bool
 	hop     tool.Hop
 
-	// questions are the hub's open requests to this client; nil where it takes none.
+	// questions are the hub's open requests to this client; nil on revisions that know none.
 	questions *questions
 	caller    *caller         // what is kept for the sender between its requests
 	meta      requestMeta     // of the request at hand

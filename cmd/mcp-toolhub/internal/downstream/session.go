@@ -95,6 +95,7 @@ func (d *httpDoor) newSession(r *entry, id string, known sessionid.Session) *htt
 		ended:        make(chan struct{}),
 		capabilities: known.Capabilities}
 	s.holder = d.holder(s.actor)
+	s.questions.series = questionPrefix
 	s.actor.Session = known.Name
 	s.actor.Client = tool.Client{Name: known.ClientName, Version: known.ClientVersion,
 		ProtocolVersion: known.ProtocolVersion,
@@ -127,7 +128,7 @@ func (d *httpDoor) takeUp(r *entry) error {
 	id := r.Header.Get(headerSession)
 	return d.server.sessions.takeUp(id, d.holder(r.actor), func(known sessionid.Session) *httpSession {
 		s := d.newSession(r, id, known)
-		s.questions.series = rand.Text() + "-"
+		s.questions.series += rand.Text() + "-"
 		for _, method := range d.server.surfaces.listChanges(s) {
 			s.caller.out.put(note{key: method, method: method, params: json.RawMessage("{}")})
 		}

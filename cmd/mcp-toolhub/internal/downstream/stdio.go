@@ -90,8 +90,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of
 		waiting: make(chan func(), maxNotes+maxInflight)}
 	d.session.Client = d
 	d.caller.session = d.session
+	d.questions.series = questionPrefix
 	if of.Moved {
-		d.questions.series = rand.Text() + "-"
+		d.questions.series += rand.Text() + "-"
 	}
 	defer s.deps.Grants.EndSession(session.Key)
 	hub := ctx
@@ -162,10 +163,9 @@ func (s *settings) unknown(profile string) error {
 func (d *stdioDoor) Ask(ctx context.Context, server string, questions []tool.Question) ([]tool.Answer, error) {
 	<-d.greeted // soon: the servers were told of the client by initialize
 	p, _ := d.peer(&jsonrpc.Message{})
-	asker := &clientAsker{ownerships: &d.server.ownerships,
-		during: &attempt{peer: p, reply: &stdioReplier{door: d}, server: server, notes: &callNotes{}}}
-	defer asker.close()
-	return asker.ask(ctx, questions)
+	during := &attempt{peer: p, reply: &stdioReplier{door: d}, server: server,
+		notes: &callNotes{parts: &d.server.parts}}
+	return during.askOnStream(ctx, questions)
 }
 
 // part ends what initialize began.

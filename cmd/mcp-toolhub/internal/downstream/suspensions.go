@@ -30,12 +30,10 @@ func (s *suspensions) serve(ctx context.Context, a *attempt) {
 		return
 	}
 	a.notes = s.notifications.of(a)
-	asker := &clientAsker{ownerships: &s.ownerships, during: a}
 	if !a.peer.modern {
-		a.ask = asker.ask
+		a.ask = a.askOnStream
 	}
 	result := a.op.run(ctx, a)
-	asker.close()
 	a.notes.detach()
 	a.op.answer(ctx, a, result)
 }
@@ -115,7 +113,7 @@ func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
 func (s *suspensions) begin(ctx context.Context, a *attempt) {
 	called, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &runningCall{invocation: a.invocation, cancel: cancel, asked: make(chan struct{}, 1),
-		done: make(chan struct{}), notes: s.notifications.of(a)}
+		done: make(chan struct{}), notes: s.notifications.of(a), questions: questions{series: "q"}}
 	a.notes, a.ask = r.notes, r.ask
 	s.calls.Add(1) // the request that is served has one of its own, so Wait cannot have returned
 	go func() {
