@@ -25,7 +25,7 @@ type attempt struct {
 	requestState json.RawMessage // as the client sent it; nil where it sent none
 
 	invocation tool.InvocationID // of the first attempt, and so of all
-	before     *attemptResult    // of the attempt before; nil in the first
+	before     *invoke.Suspended // after the attempt before; nil in the first
 
 	notes *callNotes // passes on what the server says meanwhile
 	ask   tool.Asker // nil where the client cannot be asked meanwhile
@@ -38,26 +38,24 @@ func (a *attempt) state() suspended.State {
 	return s
 }
 
+// needsInput is the outcome of an attempt whose client has to send another one with input. The result
+// is of type input_required.
+func (a *attempt) needsInput(result json.RawMessage) invoke.Outcome {
+	object, _ := rawjson.ReadObject(result) // none where it is not one, and that is said when it is answered
+	return invoke.Outcome{InvocationID: a.invocation, Status: tool.StatusNeedsInput, Result: result, Object: object}
+}
+
 // operation is a tools/call or a forwarded request, over all its attempts.
 type operation interface {
 	// identify writes into s what the request is about.
 	identify(s *suspended.State)
 
-	// run serves one attempt.
-	run(ctx context.Context, a *attempt) attemptResult
+	// run serves one attempt. The outcome is the end of the operation, or Suspended where its server
+	// needs input first.
+	run(ctx context.Context, a *attempt) invoke.Outcome
 
-	// end ends an operation whose latest attempt needs input. why is a *tool.Failure, or a
-	// *tool.RPCError for the client.
-	end(ctx context.Context, latest attemptResult, why error) attemptResult
-
-	// answer writes the result on the wire of the attempt.
-	answer(ctx context.Context, a *attempt, r attemptResult)
-}
-
-// attemptResult is the end of an operation, or the input that its server needs first.
-type attemptResult struct {
-	needs   json.RawMessage // a result of type input_required; nil where the operation has ended
-	outcome invoke.Outcome
+	// answer writes the outcome on the wire of the attempt.
+	answer(ctx context.Context, a *attempt, o invoke.Outcome)
 }
 
 // runningCall is an operation that its server works on, for a client that retries. One attempt at a
@@ -67,7 +65,7 @@ type runningCall struct {
 	cancel     context.CancelCauseFunc
 	asked      chan struct{} // holds one token when an input request may be open
 	done       chan struct{} // closed when result is set
-	result     attemptResult
+	result     invoke.Outcome
 
 	notes *callNotes // attached to the present attempt
 

@@ -112,9 +112,6 @@ func (s *listenStreams) serve(ctx context.Context, p *peer, m *jsonrpc.Message, 
 		case <-p.quit:
 			standing = false
 		case <-ctx.Done():
-			if r.abandon(ctx) {
-				return nil
-			}
 			standing = false
 		}
 	}

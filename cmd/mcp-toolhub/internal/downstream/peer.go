@@ -55,12 +55,6 @@ type replier interface {
 	// request sends a request of the hub's own, under the same rules as notify. It returns false
 	// where it cannot reach the client. The response arrives elsewhere.
 	request(id json.RawMessage, method string, params json.RawMessage) bool
-
-	// abandon ends a request that the client has cancelled, without an answer: "The receiver of a
-	// cancellation SHOULD NOT send a response for the cancelled request." It returns false where
-	// somebody else has ended it, as the cause of ctx says, and where the wire wants an answer all
-	// the same.
-	abandon(ctx context.Context) bool
 }
 
 // requestMeta is what the hub reads in a request's _meta, and what of it travels on. Members that are absent are nil.
@@ -172,9 +166,10 @@ type inflight struct {
 
 // inflightCall is a call that has not been answered.
 type inflightCall struct {
-	of     *inflight
-	id     string
-	cancel context.CancelCauseFunc
+	of        *inflight
+	id        string
+	cancel    context.CancelCauseFunc
+	withdrawn bool // the client has cancelled it; of.mu guards this
 }
 
 // maxInflight bounds the open calls of one client.
@@ -196,26 +191,25 @@ func (f *inflight) add(ctx context.Context, id json.RawMessage) (context.Context
 		return nil, nil, &tool.RPCError{Code: tool.CodeInternalError,
 			Message: fmt.Sprintf("%d calls of this client are open: wait for one to end, then try again", maxInflight)}
 	}
-	call := &inflightCall{f, key, cancel}
+	call := &inflightCall{of: f, id: key, cancel: cancel}
 	set(&f.calls, key, call)
 	return ctx, call, nil
 }
 
-// end makes the id free. It may be called again, and for nil.
-func (c *inflightCall) end() {
+// end makes the id free, and reports whether the client has cancelled the call. It may be called again, and for nil.
+func (c *inflightCall) end() (withdrawn bool) {
 	if c == nil {
-		return
+		return false
 	}
 	c.of.mu.Lock()
+	withdrawn = c.withdrawn
 	if c.of.calls[c.id] == c { // the id may be that of another one by now
 		delete(c.of.calls, c.id)
 	}
 	c.of.mu.Unlock()
 	c.cancel(nil)
+	return withdrawn
 }
-
-// errWithdrawn is within the cause with which a call ends that its client has cancelled.
-var errWithdrawn = errors.New("cancelled by its client")
 
 // An agent core that begins calls while a model still streams them says this in the _meta of a
 // cancellation, where it has dropped the stream and asked the model anew.
@@ -224,12 +218,12 @@ const (
 	streamingFallback = "streaming_fallback"
 )
 
-// withdrawn returns that cause, as the params of the client's notifications/cancelled say it.
+// withdrawn returns the cause with which a call ends that its client has cancelled, as the params of
+// its notifications/cancelled say it.
 func withdrawn(params json.RawMessage) *tool.Failure {
 	reason, _ := rawjson.GetString(params, "reason")
 	f := tool.CanceledBy(tool.CanceledByClient, clip(strings.ToValidUTF8(reason, "�")),
 		"the client canceled the call: call again if it is still wanted")
-	f.Cause = errWithdrawn
 	if meta, _ := rawjson.Get(params, "_meta"); rawjson.Text(meta, metaAbortReason) == streamingFallback {
 		f.Class, f.AbortReason = tool.ClassStreamingDiscarded, streamingFallback
 		f.Message = "the client has dropped the stream that this call came from: use the result of the call that " +
@@ -271,6 +265,7 @@ func (f *inflight) cancel(params json.RawMessage) bool {
 	defer f.mu.Unlock()
 	call, ok := f.calls[string(id)]
 	if ok {
+		call.withdrawn = true
 		call.cancel(withdrawn(params))
 	}
 	return ok

@@ -461,8 +461,12 @@ type stdioReplier struct {
 	reply responses
 }
 
+// end writes the response. One to a request that the client has cancelled has no parts: "The receiver of
+// a cancellation SHOULD NOT send a response for the cancelled request."
 func (r *stdioReplier) end(text pieces) (written bool) {
-	r.call.end()
+	if r.call.end() {
+		text = pieces{}
+	}
 	return r.reply.write(text)
 }
 
@@ -472,14 +476,6 @@ func (r *stdioReplier) notify(method string, params json.RawMessage) {
 
 func (r *stdioReplier) request(id json.RawMessage, method string, params json.RawMessage) bool {
 	return r.door.write(whole(jsonrpc.RequestText(id, method, params)))
-}
-
-func (r *stdioReplier) abandon(ctx context.Context) bool {
-	if !errors.Is(context.Cause(ctx), errWithdrawn) {
-		return false
-	}
-	r.end(pieces{})
-	return true
 }
 
 func (r *stdioReplier) answer(result pieces) (written bool) { return r.end(answerText(r.id, result)) }

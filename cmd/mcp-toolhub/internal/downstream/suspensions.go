@@ -126,14 +126,14 @@ func (s *suspensions) begin(ctx context.Context, a *attempt) {
 }
 
 // runSafely runs an attempt. A panic in it ends that call alone, as it does on a goroutine of net/http.
-func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall) (result attemptResult) {
+func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall) (result invoke.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.deps.Logger.Error("panic while a request was served", "panic", fmt.Sprint(p), "stack",
 				string(debug.Stack()))
 			err := &tool.RPCError{Code: tool.CodeInternalError,
 				Message: "the hub failed while it handled this request; its log says where"}
-			result.outcome = invoke.Outcome{InvocationID: r.invocation, Status: tool.StatusFailed, Err: err}
+			result = invoke.Outcome{InvocationID: r.invocation, Status: tool.StatusFailed, Err: err}
 		}
 	}()
 	return a.op.run(ctx, a)
@@ -184,8 +184,8 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 		End: func(why *tool.Failure) {
 			r.cancel(why)
 			<-r.done
-			if r.result.needs != nil {
-				a.op.end(ctx, r.result, why)
+			if before := r.result.Suspended; before != nil {
+				before.End(ctx, why)
 			}
 		},
 	})
@@ -195,19 +195,20 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 	}
 	result := append([]byte(`{"resultType":"input_required","inputRequests":`), requests...)
 	result = append(append(append(result, `,"requestState":`...), rawjson.Quote(text)...), '}')
-	a.op.answer(ctx, a, attemptResult{needs: result})
+	a.op.answer(ctx, a, a.needsInput(result))
 	return true
 }
 
 // conclude answers an attempt with the result of its request, or with the input that the server needs.
-func (s *suspensions) conclude(ctx context.Context, a *attempt, r attemptResult) {
-	if r.needs == nil {
-		a.op.answer(ctx, a, r)
+func (s *suspensions) conclude(ctx context.Context, a *attempt, o invoke.Outcome) {
+	if o.Suspended == nil {
+		a.op.answer(ctx, a, o)
 		return
 	}
-	result, serverState, err := inputRequired(a, r.needs)
+	result, serverState, err := inputRequired(a, o.Result)
 	if err == nil {
-		text, failure := s.table.Add(ctx, a.state(), s.cfg().InputTimeout, serverState, s.repeated(ctx, a, r))
+		text, failure := s.table.Add(ctx, a.state(), s.cfg().InputTimeout, serverState,
+			s.repeated(ctx, a.invocation, o.Suspended))
 		if failure == nil {
 			result, err = rawjson.Set(result, "requestState", rawjson.Quote(text))
 		} else {
@@ -215,30 +216,30 @@ func (s *suspensions) conclude(ctx context.Context, a *attempt, r attemptResult)
 		}
 	}
 	if err != nil {
-		a.op.answer(ctx, a, a.op.end(ctx, r, err))
+		a.op.answer(ctx, a, o.Suspended.End(ctx, err))
 		return
 	}
-	a.op.answer(ctx, a, attemptResult{needs: result})
+	a.op.answer(ctx, a, a.needsInput(result))
 }
 
 // repeated is a suspended call that its server begins again with each retry.
-func (s *suspensions) repeated(ctx context.Context, a *attempt, r attemptResult) *suspended.Call[*attempt] {
-	first, invocation := a.op, a.invocation
+func (s *suspensions) repeated(ctx context.Context, invocation tool.InvocationID,
+	before *invoke.Suspended) *suspended.Call[*attempt] {
 	return &suspended.Call[*attempt]{
 		Resume: func(ctx context.Context, retry *attempt, serverState json.RawMessage) {
-			retry.invocation, retry.before = invocation, &r
+			retry.invocation, retry.before = invocation, before
 			params, _, err := rawjson.Delete(retry.params, "requestState")
 			if serverState != nil {
 				params, err = rawjson.Set(retry.params, "requestState", serverState)
 			}
 			if err != nil {
-				retry.op.answer(ctx, retry, first.end(ctx, r, err))
+				retry.op.answer(ctx, retry, before.End(ctx, err))
 				return
 			}
 			retry.params = params
 			s.begin(ctx, retry)
 		},
-		End: func(why *tool.Failure) { first.end(ctx, r, why) },
+		End: func(why *tool.Failure) { before.End(ctx, why) },
 	}
 }
 

@@ -214,15 +214,12 @@ func (t *taskRequests) list(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 		}
 		all = append(all, l.tasks...)
 	}
-	if ctx.Err() != nil && r.abandon(ctx) {
-		return nil
-	}
 	result, _, err := rawjson.Delete(around, "nextCursor")
 	if err == nil {
 		result, err = rawjson.Set(result, "tasks", fmt.Appendf(nil, "[%s]", bytes.Join(all, []byte(","))))
 	}
 	if err != nil {
-		return t.forwarder.failed(ctx, r, err)
+		return t.forwarder.errorOf(err)
 	}
 	r.answer(whole(result))
 	return nil
