@@ -195,8 +195,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 	}
 	defer d.server.sessions.release(s)
 	p, address := &r.peer, r.actor.Address
-	p.actor, p.session, p.caller, p.questions, p.hop.ClientCapabilities = s.actor, s.caller.session, s.caller,
-		&s.questions, s.capabilities
+	p.actor, p.session, p.caller, p.hop.ClientCapabilities = s.actor, s.caller.session, s.caller, s.capabilities
 	p.actor.Address = address // of this request
 	switch {
 	case m.IsRequest() && m.Method == tool.MethodInitialize:
@@ -206,7 +205,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		reply := newHTTPReply(w, r.Request, m.ID, false)
 		defer reply.close()
 		// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
-		opened, call, refusal := s.inflight.add(context.WithoutCancel(r.Context()), m.ID)
+		opened, call, refusal := s.caller.inflight.add(context.WithoutCancel(r.Context()), m.ID)
 		if refusal != nil {
 			reply.refuse(refusal)
 			return
@@ -216,15 +215,8 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		d.serveLane(opened, p, m, reply)
 	case isCustomNote(d.profile, m):
 		d.passNote(w, r, p, m)
-	case m.IsResponse():
-		d.server.takeResponse(&s.questions, m)
-		w.WriteHeader(http.StatusAccepted)
-	case m.Method == tool.NoteCancelled && m.ID == nil && s.inflight.cancel(m.Params):
-		w.WriteHeader(http.StatusAccepted)
-	case m.Method == tool.NoteRootsChanged && m.ID == nil:
-		d.server.deps.Servers.RootsChanged(s.caller.session, m.Params)
-		w.WriteHeader(http.StatusAccepted)
 	default:
+		d.server.heed(s.caller, m)
 		accept(w, m)
 	}
 }

@@ -34,14 +34,12 @@ type peer struct {
 	modern  bool
 	hop     tool.Hop
 
-	// questions are the hub's open requests to this client; nil on revisions that know none.
-	questions *questions
-	caller    *caller         // what is kept for the sender between its requests
-	meta      requestMeta     // of the request at hand
-	headers   http.Header     // that repeat what the request at hand says; nil where none do
-	named     string          // what the Mcp-Name header says, decoded; "" where there is none
-	arrival   *tool.Arrival   // of the call at hand; nil where nothing says in which order calls were written
-	quit      <-chan struct{} // closed when standing requests are to end; nil where only their context tells
+	caller  *caller         // what is kept for the sender between its requests
+	meta    requestMeta     // of the request at hand
+	headers http.Header     // that repeat what the request at hand says; nil where none do
+	named   string          // what the Mcp-Name header says, decoded; "" where there is none
+	arrival *tool.Arrival   // of the call at hand; nil where nothing says in which order calls were written
+	quit    <-chan struct{} // closed when standing requests are to end; nil where only their context tells
 }
 
 // replier answers one request. notify may be called any number of times before exactly one of
@@ -255,20 +253,33 @@ func endedSession() *tool.Failure {
 		"the session that the call belongs to has ended: open a new one and call again")
 }
 
-// cancel ends the call that a notifications/cancelled names, and reports whether there was one.
-func (f *inflight) cancel(params json.RawMessage) bool {
-	id, ok := rawjson.Get(params, "requestId")
-	if !ok {
-		return false
-	}
+// cancel ends the call that a notifications/cancelled names, if it is open.
+func (f *inflight) cancel(params json.RawMessage) {
+	id, _ := rawjson.Get(params, "requestId")
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	call, ok := f.calls[string(id)]
-	if ok {
+	if call := f.calls[string(id)]; call != nil {
 		call.withdrawn = true
 		call.cancel(withdrawn(params))
 	}
-	return ok
+}
+
+// heed takes a message of a session's client that is no request: a response, a cancellation, or the
+// news that its roots have changed. There is no use for others. A response that answers no open
+// question to that client is dropped.
+func (s *Server) heed(c *caller, m *jsonrpc.Message) {
+	switch {
+	case m.IsResponse():
+		if id, ok := rawjson.String(m.ID); !ok || !c.questions.answer(id, answerOf(m)) {
+			s.strays.Add(1)
+			s.deps.Logger.Debug("a client's response was dropped: it answers no open request of the hub to that client")
+		}
+	case m.ID != nil:
+	case m.Method == tool.NoteCancelled:
+		c.inflight.cancel(m.Params)
+	case m.Method == tool.NoteRootsChanged:
+		s.deps.Servers.RootsChanged(c.session, m.Params)
+	}
 }
 
 // causeOf returns the cause with which a context of a door has ended; otherwise where that says none.

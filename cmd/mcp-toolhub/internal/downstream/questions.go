@@ -137,14 +137,6 @@ func answerOf(m *jsonrpc.Message) tool.Answer {
 			Message: "the client's answer is neither a result nor an error"}}
 }
 
-// takeResponse takes a client's response. One that answers no open question of that client is dropped.
-func (s *Server) takeResponse(q *questions, m *jsonrpc.Message) {
-	if id, ok := rawjson.String(m.ID); !ok || !q.answer(id, answerOf(m)) {
-		s.strays.Add(1)
-		s.deps.Logger.Debug("a client's response was dropped: it answers no open request of the hub to that client")
-	}
-}
-
 // askOnStream implements tool.Asker by requests on the stream of the client's own request.
 func (a *attempt) askOnStream(ctx context.Context, all []tool.Question) ([]tool.Answer, error) {
 	a.notes.sent()
@@ -153,7 +145,7 @@ func (a *attempt) askOnStream(ctx context.Context, all []tool.Question) ([]tool.
 		asked[i] = a.send(question)
 	}
 	tool.Sent(all)
-	answers, left, err := a.peer.questions.await(ctx, asked)
+	answers, left, err := a.peer.caller.questions.await(ctx, asked)
 	for _, one := range left { // the client is told that its answer is no longer awaited
 		params := append([]byte(`{"requestId":`), rawjson.Quote(one.id)...)
 		a.reply.notify(tool.NoteCancelled, append(params, `,"reason":"the call that asked has ended"}`...))
@@ -166,13 +158,13 @@ func (a *attempt) send(question tool.Question) *openQuestion {
 	var refusal *tool.RPCError
 	if l := cannot(a.peer.hop.ClientCapabilities, question); l != nil {
 		refusal = l.err
-	} else if added, full := a.peer.questions.add(question); full != nil {
+	} else if added, full := a.peer.caller.questions.add(question); full != nil {
 		refusal = full
 	} else {
 		a.notes.ownerships.elicits(a.peer, cmp.Or(question.Server, a.server), question.Params)
 		id := added[0].id
 		if !a.reply.request(rawjson.Quote(id), question.Method, labelled(a.server, question).Params) {
-			a.peer.questions.answer(id, tool.Answer{Err: unreachable()})
+			a.peer.caller.questions.answer(id, tool.Answer{Err: unreachable()})
 		}
 		return added[0]
 	}

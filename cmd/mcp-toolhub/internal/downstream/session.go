@@ -16,19 +16,17 @@ import (
 
 // httpSession is one session of an older protocol revision.
 type httpSession struct {
-	id       string // as its client sends it: long, and not for logs
-	known    sessionid.Session
-	holder   sessionid.Holder
-	share    string // whose share of the sessions it counts to
-	profile  string
-	actor    tool.Actor // whose session it is; Actor.Client as negotiated at initialize
-	inflight inflight
-	caller   *caller
-	leave    func()        // it is told of changes no more
-	ended    chan struct{} // closed when it has left the table
+	id      string // as its client sends it: long, and not for logs
+	known   sessionid.Session
+	holder  sessionid.Holder
+	share   string // whose share of the sessions it counts to
+	profile string
+	actor   tool.Actor // whose session it is; Actor.Client as negotiated at initialize
+	caller  *caller
+	leave   func()        // it is told of changes no more
+	ended   chan struct{} // closed when it has left the table
 
 	capabilities json.RawMessage // of its client, as that sent them
-	questions    questions
 	streaming    sync.Mutex
 	stream       chan struct{} // closed when a newer standing stream takes the place of the present one
 
@@ -95,12 +93,12 @@ func (d *httpDoor) newSession(r *entry, id string, known sessionid.Session) *htt
 		ended:        make(chan struct{}),
 		capabilities: known.Capabilities}
 	s.holder = d.holder(s.actor)
-	s.questions.series = questionPrefix
 	s.actor.Session = known.Name
 	s.actor.Client = tool.Client{Name: known.ClientName, Version: known.ClientVersion,
 		ProtocolVersion: known.ProtocolVersion,
 		Apps:            showsApps(known.Capabilities), Names: s.actor.Client.Names}
-	s.caller = &caller{session: s.whole(), out: newOutbox(nil), view: s.profile}
+	s.caller = &caller{session: s.whole(), out: newOutbox(nil), view: s.profile,
+		questions: questions{series: questionPrefix}}
 	return s
 }
 
@@ -128,7 +126,7 @@ func (d *httpDoor) takeUp(r *entry) error {
 	id := r.Header.Get(headerSession)
 	return d.server.sessions.takeUp(id, d.holder(r.actor), func(known sessionid.Session) *httpSession {
 		s := d.newSession(r, id, known)
-		s.questions.series += rand.Text() + "-"
+		s.caller.questions.series += rand.Text() + "-"
 		for _, method := range d.server.surfaces.listChanges(s) {
 			s.caller.out.put(note{key: method, method: method, params: json.RawMessage("{}")})
 		}

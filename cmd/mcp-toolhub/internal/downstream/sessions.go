@@ -13,7 +13,7 @@ type sessions struct {
 	server *Server
 	ids    *sessionid.Issuer
 
-	entering sync.Mutex // held while a session is entered, or ended for good
+	entering sync.Mutex // held while a session is entered, or ended
 
 	mu      sync.Mutex
 	max     int
@@ -39,7 +39,7 @@ func (t *sessions) questions() int {
 	defer t.mu.Unlock()
 	n := 0
 	for _, s := range t.byID {
-		n += s.questions.count()
+		n += s.caller.questions.count()
 	}
 	return n
 }
@@ -52,7 +52,7 @@ func (t *sessions) count() int {
 
 // add enters a session. Where there are as many as may be, others are taken out of the table to make room: they are
 // returned, for the caller to end. It returns false where none can go.
-func (t *sessions) add(s *httpSession, whenIdle func()) (out []*httpSession, ok bool) {
+func (t *sessions) add(s *httpSession) (out []*httpSession, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.byID) >= t.max {
@@ -64,7 +64,7 @@ func (t *sessions) add(s *httpSession, whenIdle func()) (out []*httpSession, ok 
 		out = append(out, victim)
 	}
 	set(&t.byID, s.id, s)
-	s.used, s.idle = time.Now(), time.AfterFunc(t.timeout, whenIdle)
+	s.used, s.idle = time.Now(), time.AfterFunc(t.timeout, func() { t.endIdle(s) })
 	return out, true
 }
 
@@ -112,23 +112,23 @@ func (t *sessions) takeOut(s *httpSession) bool {
 	return true
 }
 
-// remove takes a session out of the table and reports whether it was there. One that is to go because it is idle stays
-// if it is not.
-func (t *sessions) remove(s *httpSession, becauseIdle bool) bool {
+// endIdle ends a session that was not used for too long. The timer of another one goes on.
+func (t *sessions) endIdle(s *httpSession) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.byID[s.id] != s {
-		return false
-	}
-	left := t.timeout // the timer goes on while the session is used
+	left := t.timeout
 	if s.busy == 0 {
 		left -= time.Since(s.used)
 	}
-	if becauseIdle && left > 0 {
+	found := false
+	if left <= 0 {
+		found = t.takeOut(s)
+	} else if t.byID[s.id] == s {
 		s.idle.Reset(left)
-		return false
 	}
-	return t.takeOut(s)
+	t.mu.Unlock()
+	if found {
+		t.close(s)
+	}
 }
 
 // use returns the session and keeps it from going idle until it is released. ok is false where there is none.
@@ -185,11 +185,7 @@ func (t *sessions) enter(sess *httpSession) error {
 		return errors.New(errDraining().Message)
 	}
 	sess.leave = t.server.join(sess.profile, sess.actor, sess.caller)
-	out, ok := t.add(sess, func() {
-		if t.remove(sess, true) {
-			t.close(sess)
-		}
-	})
+	out, ok := t.add(sess)
 	for _, evicted := range out {
 		t.recordEnd(evicted)
 		t.close(evicted)
@@ -204,14 +200,9 @@ func (t *sessions) enter(sess *httpSession) error {
 
 // endForGood ends a session that is never taken up again.
 func (t *sessions) endForGood(sess *httpSession) {
-	t.entering.Lock()
 	t.recordEnd(sess)
-	found := t.remove(sess, false)
-	t.entering.Unlock()
-	if found {
-		t.close(sess)
-	}
-	<-sess.ended
+	t.closeWhere(func(one *httpSession) bool { return one == sess })
+	<-sess.ended // it may have made room for another one
 }
 
 func (t *sessions) recordEnd(sess *httpSession) {
@@ -246,7 +237,7 @@ func (t *sessions) close(sess *httpSession) {
 	if t.server.isDraining() {
 		why = HubStops()
 	}
-	sess.inflight.cancelAll(why)
+	sess.caller.inflight.cancelAll(why)
 	close(sess.ended)
 	sess.leave()
 	t.server.deps.Grants.EndSession(sess.actor.Session)

@@ -27,21 +27,18 @@ type stdioDoor struct {
 	server  *Server
 	profile string
 	actor   tool.Actor
-	session tool.Session // of the one client, on every revision
-	caller  *caller
+	caller  *caller // of the one client, on every revision
 
 	writing sync.Mutex
 	out     io.Writer
 	broken  bool // a write has failed: the client is gone
 
-	inflight  inflight
-	questions questions
-	lanes     sync.WaitGroup // what is in waiting, or runs
-	waiting   chan func()    // requests and notifications that have not begun, in the order of the wire
-	places    chan struct{}  // has one element for each request that is being served
-	line      tool.Line
-	greeted   chan struct{} // closed when initialize was answered
-	inputEnd  chan struct{} // closed when the client has sent its last message
+	lanes    sync.WaitGroup // what is in waiting, or runs
+	waiting  chan func()    // requests and notifications that have not begun, in the order of the wire
+	places   chan struct{}  // has one element for each request that is being served
+	line     tool.Line
+	greeted  chan struct{} // closed when initialize was answered
+	inputEnd chan struct{} // closed when the client has sent its last message
 
 	mu           sync.Mutex
 	client       tool.Client     // of the initialize handshake
@@ -82,17 +79,15 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of
 	}
 	gone := make(chan struct{})
 	defer close(gone)
-	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(of.Actor, ""), Person: tool.Local,
-		Ended: gone}
-	d := &stdioDoor{server: s, profile: of.Profile, actor: of.Actor, session: session,
-		caller: &caller{session: session, out: newOutbox(nil), view: of.Profile},
-		out:    out, greeted: make(chan struct{}), inputEnd: make(chan struct{}), places: make(chan struct{}, maxServed),
+	d := &stdioDoor{server: s, profile: of.Profile, actor: of.Actor,
+		out: out, greeted: make(chan struct{}), inputEnd: make(chan struct{}), places: make(chan struct{}, maxServed),
 		waiting: make(chan func(), maxNotes+maxInflight)}
-	d.session.Client = d
-	d.caller.session = d.session
-	d.questions.series = questionPrefix
+	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(of.Actor, ""), Person: tool.Local,
+		Ended: gone, Client: d}
+	d.caller = &caller{session: session, out: newOutbox(nil), view: of.Profile,
+		questions: questions{series: questionPrefix}}
 	if of.Moved {
-		d.questions.series += rand.Text() + "-"
+		d.caller.questions.series += rand.Text() + "-"
 	}
 	defer s.deps.Grants.EndSession(session.Key)
 	hub := ctx
@@ -112,9 +107,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of
 		if errors.Is(err, os.ErrDeadlineExceeded) { // the client goes on at another hub
 			cause = HubStops()
 		}
-		d.questions.end(cause)
-		if d.inflight.isAny() && jsonrpc.IsUnread(out) {
-			d.inflight.cancelAll(cause)
+		d.caller.questions.end(cause)
+		if d.caller.inflight.isAny() && jsonrpc.IsUnread(out) {
+			d.caller.inflight.cancelAll(cause)
 		}
 		d.finish(ctx)
 	case <-ctx.Done():
@@ -228,12 +223,7 @@ func (d *stdioDoor) refuseLong(large *jsonrpc.TooLarge) {
 	if _, request := large.About.Get("method"); !request || !jsonrpc.IsID(id) {
 		id = nil
 	}
-	d.server.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit",
-		"hub.limits.client_message",
-		"bytes", large.Limit)
-	d.write(whole(jsonrpc.ErrorText(id,
-		jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes (hub.limits.client_message): "+
-			"send less, or raise that in the hub's config", large.Limit)))))
+	d.write(whole(jsonrpc.ErrorText(id, d.server.tooLarge(int64(large.Limit)))))
 }
 
 // receive takes in one line: a message, or on the revisions that allow it a batch of them.
@@ -271,7 +261,7 @@ func (d *stdioDoor) write(text pieces) (written bool) {
 	defer d.writing.Unlock()
 	if !d.broken && text.writeTo(d.out) != nil {
 		d.broken = true
-		d.inflight.cancelAll(goneClient())
+		d.caller.inflight.cancelAll(goneClient())
 	}
 	return !d.broken
 }
@@ -298,20 +288,17 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply resp
 		}
 		d.join(p.actor.Client, p.hop)
 		// Before the next line is read: it may cancel this call.
-		opened, call, refusal := d.inflight.add(ctx, m.ID)
+		opened, call, refusal := d.caller.inflight.add(ctx, m.ID)
 		if refusal != nil {
 			d.server.exit(p.actor, len(m.Text))
 			refuse(refusal)
 			return
 		}
 		d.serve(opened, p, m, &stdioReplier{door: d, id: m.ID, call: call, reply: reply})
-	case m.Method == tool.NoteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
-	case m.Method == tool.NoteRootsChanged && m.ID == nil:
-		d.server.deps.Servers.RootsChanged(d.session, m.Params)
 	case isCustomNote(d.profile, m):
 		d.passNote(ctx, m)
-	case m.IsResponse():
-		d.server.takeResponse(&d.questions, m)
+	default:
+		d.server.heed(d.caller, m)
 	}
 }
 
@@ -343,7 +330,7 @@ func (d *stdioDoor) beginAll() {
 		select {
 		case begin := <-d.waiting:
 			begin()
-		case <-d.session.Ended:
+		case <-d.caller.session.Ended:
 			return
 		}
 	}
@@ -390,8 +377,8 @@ func (d *stdioDoor) passNote(ctx context.Context, m *jsonrpc.Message) {
 
 // peer returns the sender of a request on this connection.
 func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
-	p := &peer{profile: d.profile, actor: d.actor, session: d.session, caller: d.caller, quit: d.inputEnd}
-	p.actor.Session = d.session.Key
+	p := &peer{profile: d.profile, actor: d.actor, session: d.caller.session, caller: d.caller, quit: d.inputEnd}
+	p.actor.Session = d.caller.session.Key
 	p.meta.read(m.Object)
 	if p.meta.version >= modernVersion {
 		return p, modernPeer(p)
@@ -404,7 +391,7 @@ func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
 			"%q and %q into params._meta of each request", m.Method, modernVersion, mcp.MetaKeyProtocolVersion,
 			mcp.MetaKeyClientCapabilities))
 	}
-	p.actor.Client, p.hop.ClientCapabilities, p.questions = d.client, d.capabilities, &d.questions
+	p.actor.Client, p.hop.ClientCapabilities = d.client, d.capabilities
 	return p, nil
 }
 
@@ -429,7 +416,7 @@ func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply re
 	if d.leave == nil {
 		defer close(d.greeted)
 		actor := d.actor
-		actor.Session, actor.Client = d.session.Key, d.client
+		actor.Session, actor.Client = d.caller.session.Key, d.client
 		d.leave = d.server.join(d.profile, actor, d.caller)
 	}
 	d.mu.Unlock()
@@ -439,7 +426,7 @@ func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply re
 // join tells servers of the session, once.
 func (d *stdioDoor) join(client tool.Client, says tool.Hop) {
 	says.Revision, says.Direct = client.ProtocolVersion, direct(d.profile)
-	d.joined.Do(func() { d.server.deps.Servers.Joined(d.session, says) })
+	d.joined.Do(func() { d.server.deps.Servers.Joined(d.caller.session, says) })
 }
 
 // finish waits until everything that was read has been answered, or ctx is done.
