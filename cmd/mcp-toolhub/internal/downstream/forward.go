@@ -30,7 +30,7 @@ type onward struct {
 
 	unknown bool // the hub does not know the method; then nothing else in it
 
-	task *invoke.Task // nil for none
+	task *invoke.Task // that the request is about; nil for none
 }
 
 // params returns the client's params, with the name that the server knows.
@@ -175,8 +175,7 @@ func (f *forwardedRequest) answer(ctx context.Context, a *attempt, o invoke.Outc
 		a.peer.caller.remember(a.server, o.Result)
 	}
 	if why == nil {
-		to := answeredRequest{server: a.server, method: f.request.Method, asked: f.to.from, native: f.to.to,
-			unknown: f.to.unknown, revision: o.Revision, needsInput: needsInput, task: f.to.task}
+		to := answeredRequest{onward: f.to, method: f.request.Method, revision: o.Revision, needsInput: needsInput}
 		text, err := f.resultOf(ctx, a.peer, to, o.Result)
 		if err == nil {
 			answer := pieces{parts: [][]byte{text}, disk: f.deps.Spool, free: o.Free}
@@ -193,13 +192,10 @@ func (f *forwardedRequest) answer(ctx context.Context, a *attempt, o invoke.Outc
 
 // answeredRequest is a request that a server has answered.
 type answeredRequest struct {
-	server, method string
-	asked, native  string // name or URI of what it is about, as the client and as the server know it
-	unknown        bool   // the hub does not know the method
-	revision       string // of the protocol that the server speaks
-	needsInput     bool   // the server needs input first
-
-	task *invoke.Task // that it is about; nil for none
+	onward
+	method     string
+	revision   string // of the protocol that the server speaks
+	needsInput bool   // the server needs input first
 }
 
 // resultOf returns a server's result as this client gets it.

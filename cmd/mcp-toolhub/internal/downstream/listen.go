@@ -361,8 +361,8 @@ func (w *serverListen) said(ctx context.Context, n tool.Notification) {
 		if b == nil {
 			return
 		}
-		to := answeredRequest{server: w.server, method: tool.MethodTaskGet, asked: b.idFor(w.peer.profile),
-			native: b.id, task: b.task}
+		to := answeredRequest{method: tool.MethodTaskGet,
+			onward: onward{server: w.server, from: b.idFor(w.peer.profile), to: b.id, task: b.task}}
 		tell := func() {
 			if params, err := taskResult(ctx, w.peer, to, n.Params); err == nil {
 				w.out.put(note{method: n.Method, params: params})

@@ -117,8 +117,8 @@ func withTaskID(result json.RawMessage, id string) (json.RawMessage, error) {
 // call as the pipeline gives it.
 func taskResult(ctx context.Context, p *peer, to answeredRequest, result json.RawMessage) (json.RawMessage, error) {
 	var err error
-	if to.asked != to.native {
-		if result, err = withTaskID(result, to.asked); err != nil {
+	if to.from != to.to {
+		if result, err = withTaskID(result, to.from); err != nil {
 			return nil, err
 		}
 	}
@@ -232,7 +232,7 @@ func (t *taskRequests) listOf(ctx context.Context, p *peer, server string, wante
 	err := t.surfaces.pagesOf(ctx, p, server, tool.MethodTaskList, func(page *tool.Reply) (more bool) {
 		if first == nil {
 			// nil for what is no page
-			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{server: server, method: tool.MethodTaskList,
+			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{onward: onward{server: server}, method: tool.MethodTaskList,
 				revision: page.Mapping.ProtocolVersion}, page.Result)
 			first = slices.Clone(first)
 		}
