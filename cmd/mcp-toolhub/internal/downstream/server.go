@@ -514,13 +514,17 @@ func isCustomNote(profile string, m *jsonrpc.Message) bool {
 }
 
 // join makes a session one that is told of changes, until leave is called.
-func (s *Server) join(profile string, a tool.Actor, c *caller) (leave func()) {
-	l := &listener{profile: profile, actor: a, caller: c, out: c.out, wants: Change{Tools: true, Prompts: true,
-		Resources: true}}
-	s.listeners.add(l)
-	return func() {
-		s.listeners.remove(l)
-		s.levels.drop(c.session.Key)
-		s.ownerships.drop(c.session.Key)
+func (s *Server) join(profile string, a tool.Actor, c *caller) {
+	s.listeners.add(&listener{profile: profile, actor: a, caller: c, out: c.out, wants: Change{Tools: true,
+		Prompts: true, Resources: true}})
+	if c.session.IsOver() { // leave may have been called before
+		s.leave(c)
 	}
+}
+
+// leave drops what is kept for a session that has ended.
+func (s *Server) leave(c *caller) {
+	s.listeners.closeWhere(func(l *listener) bool { return l.caller == c })
+	s.levels.drop(c.session.Key)
+	s.ownerships.drop(c.session.Key)
 }

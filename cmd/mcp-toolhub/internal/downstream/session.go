@@ -23,7 +23,6 @@ type httpSession struct {
 	profile string
 	actor   tool.Actor // whose session it is; Actor.Client as negotiated at initialize
 	caller  *caller
-	leave   func()        // it is told of changes no more
 	ended   chan struct{} // closed when it has left the table
 
 	capabilities json.RawMessage // of its client, as that sent them

@@ -184,14 +184,14 @@ func (t *sessions) enter(sess *httpSession) error {
 	if t.server.isDraining() {
 		return errors.New(errDraining().Message)
 	}
-	sess.leave = t.server.join(sess.profile, sess.actor, sess.caller)
+	t.server.join(sess.profile, sess.actor, sess.caller)
 	out, ok := t.add(sess)
 	for _, evicted := range out {
 		t.recordEnd(evicted)
 		t.close(evicted)
 	}
 	if !ok {
-		sess.leave()
+		t.server.leave(sess.caller)
 		return errors.New("all sessions that hub.http.max_sessions allows have calls in flight: try again later, or " +
 			"raise that in the hub's config")
 	}
@@ -239,6 +239,6 @@ func (t *sessions) close(sess *httpSession) {
 	}
 	sess.caller.inflight.cancelAll(why)
 	close(sess.ended)
-	sess.leave()
+	t.server.leave(sess.caller)
 	t.server.deps.Grants.EndSession(sess.actor.Session)
 }

@@ -149,7 +149,7 @@ func TestSessionsEndWhenIdle(t *testing.T) {
 		table := &sessions{server: server}
 		table.bound(10, 30*time.Minute)
 		add := func() *httpSession {
-			s := &httpSession{id: "a", caller: &caller{}, ended: make(chan struct{}), leave: func() {}}
+			s := &httpSession{id: "a", caller: &caller{}, ended: make(chan struct{})}
 			table.add(s)
 			return s
 		}

@@ -40,12 +40,11 @@ type stdioDoor struct {
 	greeted  chan struct{} // closed when initialize was answered
 	inputEnd chan struct{} // closed when the client has sent its last message
 
-	mu           sync.Mutex
-	client       tool.Client     // of the initialize handshake
-	capabilities json.RawMessage // likewise
-	initialized  bool            // the client has been answered
+	// What initialize has said. The reader of messages sets it, others read it once greeted is closed.
+	client       tool.Client
+	capabilities json.RawMessage
+	initialized  bool // the client is answered, or about to be
 	joined       sync.Once
-	leave        func() // ends what initialize has begun; nil before it
 }
 
 const (
@@ -78,7 +77,6 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of
 		of.Actor = tool.Actor{Name: tool.Local, Door: "stdio"}
 	}
 	gone := make(chan struct{})
-	defer close(gone)
 	d := &stdioDoor{server: s, profile: of.Profile, actor: of.Actor,
 		out: out, greeted: make(chan struct{}), inputEnd: make(chan struct{}), places: make(chan struct{}, maxServed),
 		waiting: make(chan func(), maxNotes+maxInflight)}
@@ -89,12 +87,13 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of
 	if of.Moved {
 		d.caller.questions.series += rand.Text() + "-"
 	}
+	defer s.leave(d.caller)
+	defer close(gone)
 	defer s.deps.Grants.EndSession(session.Key)
 	hub := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(hub))
 	defer cancel(nil)
 	defer context.AfterFunc(hub, func() { cancel(HubStops()) })()
-	defer d.part()
 	ended := make(chan error, 1)
 	go func() { ended <- d.readAll(ctx, in) }()
 	var err error
@@ -161,17 +160,6 @@ func (d *stdioDoor) Ask(ctx context.Context, server string, questions []tool.Que
 	during := &attempt{peer: p, reply: &stdioReplier{door: d}, server: server,
 		notes: &callNotes{parts: &d.server.parts}}
 	return during.askOnStream(ctx, questions)
-}
-
-// part ends what initialize began.
-func (d *stdioDoor) part() {
-	d.mu.Lock()
-	leave := d.leave
-	d.leave = func() {}
-	d.mu.Unlock()
-	if leave != nil {
-		leave()
-	}
 }
 
 // tell writes the notifications of the outbox, behind the answer to initialize.
@@ -344,10 +332,7 @@ func errInitializedTwice(what, instead string) *tool.RPCError {
 // passNote sends a notification on that the hub does not know, in the order of the wire.
 func (d *stdioDoor) passNote(ctx context.Context, m *jsonrpc.Message) {
 	p, refusal := d.peer(m)
-	d.mu.Lock()
-	stateless := !d.initialized
-	d.mu.Unlock()
-	if stateless { // notifications do not say of which revision they are
+	if !d.initialized { // notifications do not say of which revision they are
 		p.modern, p.actor.Client.ProtocolVersion, refusal = true, modernVersion, nil
 	}
 	if refusal != nil {
@@ -383,8 +368,6 @@ func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
 	if p.meta.version >= modernVersion {
 		return p, modernPeer(p)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if !d.initialized && m.Method != tool.MethodPing {
 		return p, jsonrpc.InvalidRequest(fmt.Sprintf("%q before initialize: up to protocol 2025-11-25 send "+
 			"initialize first; from %s on write "+
@@ -397,10 +380,7 @@ func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
 
 // initialize answers initialize. The client is told of changes from then on, but behind the answer.
 func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply responses) {
-	d.mu.Lock()
-	again := d.initialized
-	d.mu.Unlock()
-	if again {
+	if d.initialized {
 		reply.write(whole(jsonrpc.ErrorText(m.ID, errInitializedTwice("connection",
 			"go on with it, or start the hub anew"))))
 		return
@@ -411,16 +391,12 @@ func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply re
 		return
 	}
 	d.join(client, tool.Hop{ClientCapabilities: capabilitiesOf(m)})
-	d.mu.Lock()
 	d.client, d.capabilities, d.initialized = client, capabilitiesOf(m), true
-	if d.leave == nil {
-		defer close(d.greeted)
-		actor := d.actor
-		actor.Session, actor.Client = d.caller.session.Key, d.client
-		d.leave = d.server.join(d.profile, actor, d.caller)
-	}
-	d.mu.Unlock()
+	actor := d.actor
+	actor.Session, actor.Client = d.caller.session.Key, client
+	d.server.join(d.profile, actor, d.caller)
 	reply.write(answerText(m.ID, whole(result)))
+	close(d.greeted)
 }
 
 // join tells servers of the session, once.

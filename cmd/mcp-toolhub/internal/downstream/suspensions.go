@@ -25,11 +25,12 @@ type suspensions struct {
 // serve serves an attempt: the only one, unless its client retries. On revisions with sessions the
 // server may ask the client meanwhile.
 func (s *suspensions) serve(ctx context.Context, a *attempt) {
+	a.notes = &callNotes{parts: s.parts, session: a.peer.session.Key, view: direct(a.peer.profile), to: a, peer: a.peer}
+	a.notes.idle.L = &a.notes.mu
 	if a.retries {
 		s.serveRetrying(ctx, a)
 		return
 	}
-	a.notes = s.notifications.of(a)
 	if !a.peer.modern {
 		a.ask = a.askOnStream
 	}
@@ -113,8 +114,8 @@ func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
 func (s *suspensions) begin(ctx context.Context, a *attempt) {
 	called, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &runningCall{invocation: a.invocation, cancel: cancel, asked: make(chan struct{}, 1),
-		done: make(chan struct{}), notes: s.notifications.of(a), questions: questions{series: "q"}}
-	a.notes, a.ask = r.notes, r.ask
+		done: make(chan struct{}), notes: a.notes, questions: questions{series: "q"}}
+	a.ask = r.ask
 	s.calls.Add(1) // the request that is served has one of its own, so Wait cannot have returned
 	go func() {
 		defer s.calls.Done()
