@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -122,15 +123,29 @@ func (d *httpDoor) begin(r *entry, m *jsonrpc.Message, version string) (*httpSes
 // subscriptions, the client is told as changes of all lists. The error is sessionid.ErrUnknown, or
 // says why there is no room.
 func (d *httpDoor) takeUp(r *entry) error {
-	id := r.Header.Get(headerSession)
-	return d.server.sessions.takeUp(id, d.holder(r.actor), func(known sessionid.Session) *httpSession {
-		s := d.newSession(r, id, known)
-		s.caller.questions.series += rand.Text() + "-"
-		for _, method := range d.server.surfaces.listChanges(s) {
-			s.caller.out.put(note{key: method, method: method, params: json.RawMessage("{}")})
-		}
-		return s
-	})
+	id, t, log := r.Header.Get(headerSession), &d.server.sessions, d.server.deps.Logger
+	t.entering.Lock()
+	defer t.entering.Unlock()
+	if t.has(id) {
+		return nil // another request was quicker
+	}
+	known, err := t.ids.Resume(id, d.holder(r.actor))
+	if err != nil && !errors.Is(err, sessionid.ErrUnknown) {
+		log.Warn("a session is not taken up again", "error", err)
+	}
+	if err != nil || !supported(known.ProtocolVersion) { // it began at another version of the hub
+		return sessionid.ErrUnknown
+	}
+	s := d.newSession(r, id, known)
+	s.caller.questions.series += rand.Text() + "-"
+	for _, method := range d.server.surfaces.listChanges(s) {
+		s.caller.out.put(note{key: method, method: method, params: json.RawMessage("{}")})
+	}
+	if err := t.enter(s); err != nil {
+		return err
+	}
+	log.Info("a session is taken up again", "session", s.caller.session.Name, "client", known.ClientName)
+	return nil
 }
 
 // standing serves GET: the stream on which a session is told what belongs to none of its requests.

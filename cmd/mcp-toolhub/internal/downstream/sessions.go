@@ -131,6 +131,12 @@ func (t *sessions) endIdle(s *httpSession) {
 	}
 }
 
+func (t *sessions) has(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id] != nil
+}
+
 // use returns the session and keeps it from going idle until it is released. ok is false where there is none.
 func (t *sessions) use(id string) (s *httpSession, ok bool) {
 	t.mu.Lock()
@@ -150,32 +156,6 @@ func (t *sessions) release(s *httpSession) {
 	defer t.mu.Unlock()
 	s.used = time.Now()
 	s.busy--
-}
-
-// takeUp enters the session of id, which create makes, unless it is there already. The error is
-// sessionid.ErrUnknown, or says why there is no room.
-func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessionid.Session) *httpSession) error {
-	t.entering.Lock()
-	defer t.entering.Unlock()
-	t.mu.Lock()
-	there := t.byID[id] != nil
-	t.mu.Unlock()
-	if there {
-		return nil // another request was quicker
-	}
-	known, err := t.ids.Resume(id, holder)
-	if err != nil && !errors.Is(err, sessionid.ErrUnknown) {
-		t.server.deps.Logger.Warn("a session is not taken up again", "error", err)
-	}
-	if err != nil || !supported(known.ProtocolVersion) { // it began at another version of the hub
-		return sessionid.ErrUnknown
-	}
-	s := create(known)
-	if err := t.enter(s); err != nil {
-		return err
-	}
-	t.server.deps.Logger.Info("a session is taken up again", "session", s.caller.session.Name, "client", known.ClientName)
-	return nil
 }
 
 // enter enters a session, which is told of changes from now on, and ends those that make room for it.
