@@ -230,13 +230,6 @@ func withdrawn(params json.RawMessage) *tool.Failure {
 	return f
 }
 
-// closedStream returns the cause with which a call ends whose client has closed the stream of its
-// request at this moment.
-func closedStream() *tool.Failure {
-	return tool.CanceledBy(tool.CanceledByClosedStream, "",
-		"the client closed the stream of its request: call again if the result is still wanted")
-}
-
 // goneClient returns the cause with which the calls end of a client that is gone without a word.
 func goneClient() *tool.Failure {
 	return tool.CanceledBy(tool.CanceledByLostClient, "", "the client has gone: call again if it is still wanted")
@@ -245,12 +238,6 @@ func goneClient() *tool.Failure {
 // HubStops returns the cause with which the calls end that run when the hub stops.
 func HubStops() *tool.Failure {
 	return tool.CanceledBy(tool.CanceledByHubStop, "", "the hub is stopping: call again from the start in a moment")
-}
-
-// endedSession returns the cause with which the calls of a session end.
-func endedSession() *tool.Failure {
-	return tool.CanceledBy(tool.CanceledBySessionEnd, "",
-		"the session that the call belongs to has ended: open a new one and call again")
 }
 
 // cancel ends the call that a notifications/cancelled names, if it is open.

@@ -460,7 +460,9 @@ func (s *Server) handler(p *peer, method string) handler {
 	switch {
 	case isTaskMethod(method):
 		return s.tasks.handler(p, method)
-	case isCustom(p.profile, method):
+	case direct(p.profile) && !isKnownRequest(method) && !strings.HasPrefix(method, notePrefix):
+		// On other surfaces nobody could say which server is meant. A notification with an id is none
+		// that the hub does not know: there are servers that heed a cancellation all the same.
 		return s.forwarder.pass
 	case p.modern && method == tool.MethodListen:
 		return s.listenStreams.serve
@@ -487,19 +489,11 @@ func isKnownRequest(method string) bool {
 	return isTaskMethod(method) || tool.IsServerRequest(method)
 }
 
-// isCustom reports whether requests of method are passed on because the hub does not know them.
-// They are on direct views only: elsewhere nobody could say which server is meant.
-func isCustom(profile, method string) bool {
-	// A notification with an id is none that the hub does not know: there are servers that heed a
-	// cancellation all the same.
-	return direct(profile) && !isKnownRequest(method) && !strings.HasPrefix(method, notePrefix)
-}
-
 // notePrefix begins the methods of the protocol's notifications.
 const notePrefix = "notifications/"
 
-// isCustomNote reports whether notifications of clients of profile are passed on likewise. A known
-// request without an id is not: some servers would carry it out, past the pipeline. One that is not
+// isCustomNote reports whether a message is a notification that is passed on because the hub does not
+// know it, as requests of direct views are. A known request without an id is not: some servers would carry it out, past the pipeline. One that is not
 // passed on is accepted and ignored: a client that was refused one over HTTP would give up its
 // connection.
 func isCustomNote(profile string, m *jsonrpc.Message) bool {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // sessions holds the live HTTP sessions: it begins them, takes up those that this hub does not hold, and ends them.
@@ -213,7 +214,8 @@ func (t *sessions) closeWhere(match func(*httpSession) bool) {
 
 // close ends what belongs to a session that has left the table.
 func (t *sessions) close(sess *httpSession) {
-	why := endedSession()
+	why := tool.CanceledBy(tool.CanceledBySessionEnd, "",
+		"the session that the call belongs to has ended: open a new one and call again")
 	if t.server.isDraining() {
 		why = HubStops()
 	}

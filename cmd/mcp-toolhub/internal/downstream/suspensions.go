@@ -43,10 +43,11 @@ func (s *suspensions) serve(ctx context.Context, a *attempt) {
 func (s *suspensions) serveRetrying(ctx context.Context, a *attempt) {
 	retry := a.requestState != nil
 	text, ok := rawjson.String(a.requestState)
+	answers, answered := rawjson.Get(a.params, "inputResponses")
 	switch {
 	case retry && !ok:
 		s.refuse(ctx, a, suspended.Refused("must be a string"))
-	case retry && !answersAreObject(a.params):
+	case retry && answered && !rawjson.IsObject(answers):
 		s.refuse(ctx, a, &tool.RPCError{Code: tool.CodeInvalidParams,
 			Message: "invalid params: inputResponses must be an object. Send the request " +
 				"again, with the same requestState and an answer for each of inputRequests"})
@@ -68,12 +69,6 @@ func (s *suspensions) serveRetrying(ctx context.Context, a *attempt) {
 		}
 		call.Resume(ctx, a, serverState)
 	}
-}
-
-// answersAreObject reports whether the inputResponses of a retry are an object, or missing.
-func answersAreObject(params json.RawMessage) bool {
-	answers, there := rawjson.Get(params, "inputResponses")
-	return !there || rawjson.IsObject(answers)
 }
 
 // refuse answers a retry that continues nothing. Of a tools/call that is an invocation, too.
@@ -144,7 +139,10 @@ func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall)
 func (s *suspensions) await(ctx context.Context, a *attempt, r *runningCall) {
 	// "Disconnection SHALL be interpreted as cancellation" of the request that is open, and so of its
 	// call. net/http says no cause.
-	stop := context.AfterFunc(ctx, func() { r.cancel(causeOf(ctx, closedStream())) })
+	stop := context.AfterFunc(ctx, func() {
+		r.cancel(causeOf(ctx, tool.CanceledBy(tool.CanceledByClosedStream, "",
+			"the client closed the stream of its request: call again if the result is still wanted")))
+	})
 	defer stop()
 	for {
 		select {
