@@ -43,11 +43,10 @@ func (s *suspensions) serve(ctx context.Context, a *attempt) {
 func (s *suspensions) serveRetrying(ctx context.Context, a *attempt) {
 	retry := a.requestState != nil
 	text, ok := rawjson.String(a.requestState)
-	answers, answered := rawjson.Get(a.params, "inputResponses")
 	switch {
 	case retry && !ok:
 		s.refuse(ctx, a, suspended.Refused("must be a string"))
-	case retry && answered && !rawjson.IsObject(answers):
+	case retry && !answersAreObject(a.params):
 		s.refuse(ctx, a, &tool.RPCError{Code: tool.CodeInvalidParams,
 			Message: "invalid params: inputResponses must be an object. Send the request " +
 				"again, with the same requestState and an answer for each of inputRequests"})
@@ -69,6 +68,12 @@ func (s *suspensions) serveRetrying(ctx context.Context, a *attempt) {
 		}
 		call.Resume(ctx, a, serverState)
 	}
+}
+
+// answersAreObject reports whether the inputResponses of a retry are an object, or missing.
+func answersAreObject(params json.RawMessage) bool {
+	answers, there := rawjson.Get(params, "inputResponses")
+	return !there || rawjson.IsObject(answers)
 }
 
 // refuse answers a retry that continues nothing. Of a tools/call that is an invocation, too.
