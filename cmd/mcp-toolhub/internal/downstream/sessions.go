@@ -132,12 +132,6 @@ func (t *sessions) endIdle(s *httpSession) {
 	}
 }
 
-func (t *sessions) has(id string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.byID[id] != nil
-}
-
 // use returns the session and keeps it from going idle until it is released. ok is false where there is none.
 func (t *sessions) use(id string) (s *httpSession, ok bool) {
 	t.mu.Lock()
