@@ -493,9 +493,9 @@ func isKnownRequest(method string) bool {
 const notePrefix = "notifications/"
 
 // isCustomNote reports whether a message is a notification that is passed on because the hub does not
-// know it, as requests of direct views are. A known request without an id is not: some servers would carry it out, past the pipeline. One that is not
-// passed on is accepted and ignored: a client that was refused one over HTTP would give up its
-// connection.
+// know it, as requests of direct views are. A known request without an id is not: some servers would
+// carry it out, past the pipeline. One that is not passed on is accepted and ignored: a client that
+// was refused one over HTTP would give up its connection.
 func isCustomNote(profile string, m *jsonrpc.Message) bool {
 	if !direct(profile) || m.ID != nil || m.Method == "" || isKnownRequest(m.Method) {
 		return false
