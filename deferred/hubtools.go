@@ -73,7 +73,7 @@ func (p *splitting) ownTools(deferred []tool.Listed) map[string]*tool.Listed {
 	}
 	own := make(map[string]*tool.Listed, len(p.hubTools))
 	for _, t := range p.hubTools {
-		if p.full.Withholds(t.Name) || isDirect(p.full.Profile) && !t.Batches {
+		if p.full.Withholds(t.Name) || strings.HasPrefix(p.full.Profile, tool.DirectPrefix) && !t.Batches {
 			continue
 		}
 		description := t.Description

@@ -16,11 +16,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// directPrefix begins the names of direct views: one server as it is, of which nothing is ever held back.
-const directPrefix = "s/"
-
-func isDirect(profile string) bool { return strings.HasPrefix(profile, directPrefix) }
-
 // Why a tool is listed.
 const (
 	reasonMeta      = "meta_tool"
@@ -62,7 +57,7 @@ type split struct {
 // listed as it is: it gets the batch tool alone, which can be called there and is not listed.
 func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	key := splitKey{full.Profile, full.Style, full.Audience, full.ResultsKey, client.Habits(), client.Apps}
-	if isDirect(full.Profile) { // the same for all clients
+	if strings.HasPrefix(full.Profile, tool.DirectPrefix) { // the same for all clients
 		key = splitKey{profile: full.Profile, style: full.Style, audience: full.Audience}
 	}
 	l.mu.Lock()
@@ -181,7 +176,7 @@ func (l *Loader) splitting(key splitKey, full *tool.Surface) splitting {
 	if !ok {
 		settings = l.cfg.Default
 	}
-	if isDirect(key.profile) {
+	if strings.HasPrefix(key.profile, tool.DirectPrefix) {
 		settings = Settings{Mode: ModeNever}
 	}
 	return splitting{basis: basis{full, l.generation, settings.Mode == ModeAlways && l.awaits(full)},
@@ -233,7 +228,8 @@ func (p splitting) split() *split {
 	}
 	count := 0 // of the hub's own tools, which come first
 	for _, t := range p.hubTools {
-		if l := own[string(t.Name)]; l != nil && !isDirect(p.full.Profile) && t.Listed(splits, p.full.Results.Cuts()) {
+		if l := own[string(t.Name)]; l != nil && !strings.HasPrefix(p.full.Profile, tool.DirectPrefix) &&
+			t.Listed(splits, p.full.Results.Cuts()) {
 			listed, reasons[t.Name] = slices.Insert(listed, count, *l), reasonMeta
 			p.loaded += Tokens(l.Declaration())
 			count++
@@ -337,7 +333,7 @@ const maxRecorded = 1000
 
 func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]string) tool.SurfaceRecord {
 	scope := "profile:" + s.Profile
-	if server, direct := strings.CutPrefix(s.Profile, directPrefix); direct {
+	if server, direct := strings.CutPrefix(s.Profile, tool.DirectPrefix); direct {
 		scope = "server:" + server
 	}
 	r := tool.SurfaceRecord{Head: tool.HeadOf(tool.ObjectSurface), SurfaceID: s.ID, Scope: scope,

@@ -208,7 +208,7 @@ func checkFeatures(t *testing.T, profile string, f *tool.Features) {
 		if got := prompted(f, p.Shown); got != p.Server+"/"+p.Native {
 			t.Errorf("%s: prompt %q of %q is %q", profile, p.Shown, p.Server, got)
 		}
-		if other, taken := looks[foldLook(p.Shown)]; taken && !strings.HasPrefix(profile, directPrefix) {
+		if other, taken := looks[foldLook(p.Shown)]; taken && !strings.HasPrefix(profile, tool.DirectPrefix) {
 			t.Errorf("%s: prompts %q and %q look alike", profile, p.Shown, other)
 		}
 		looks[foldLook(p.Shown)] = p.Shown

@@ -59,9 +59,6 @@ type state struct {
 	direct map[string]*view // of servers that were asked for, by server
 }
 
-// directPrefix begins the names of direct views. No profile of a config can be called so: names hold no slash.
-const directPrefix = "s/"
-
 // Change says what a profile, or a direct view that was asked for, shows differently from before.
 type Change struct {
 	Profile      string // name of a profile, or "s/<server>"
@@ -136,7 +133,7 @@ func (n *Namespace) generation(h *hub) *state {
 // The profile "s/<server>" needs no config: it is the direct view of that upstream server, all that it offers under the
 // names and URIs that it gives. There every URI belongs to that server, listed or not.
 func (n *Namespace) Surface(profile string, client tool.Client) (*tool.Surface, error) {
-	if server, ok := strings.CutPrefix(profile, directPrefix); ok {
+	if server, ok := strings.CutPrefix(profile, tool.DirectPrefix); ok {
 		v := n.direct(server)
 		if v == nil {
 			return nil, fmt.Errorf("find profile %q: %w: no upstream server has that id", profile, errUnknownProfile)
@@ -190,7 +187,7 @@ func (n *Namespace) Since(before *Namespace) (changes []Change) {
 		changes = appendChange(changes, name, was.views[name], is.views[name])
 	}
 	for server, old := range was.direct {
-		changes = appendChange(changes, directPrefix+server, old, n.direct(server))
+		changes = appendChange(changes, tool.DirectPrefix+server, old, n.direct(server))
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Profile, b.Profile) })
 	return changes

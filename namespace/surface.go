@@ -56,7 +56,7 @@ func newView(p *Profile, h *hub) *view {
 
 // newDirectView shows the one server as it is: also what no other surface shows because of its name.
 func newDirectView(server string, h *hub) *view {
-	p := &Profile{Name: directPrefix + server, Style: StyleNative}
+	p := &Profile{Name: tool.DirectPrefix + server, Style: StyleNative}
 	v := &view{profile: p, sole: server, tools: &selection{profile: p, direct: true},
 		prompts: &selection{profile: p, direct: true}}
 	for _, o := range h.origins {

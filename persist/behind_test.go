@@ -26,11 +26,11 @@ func (j *Journal) note(ctx context.Context, r tool.Record) error {
 	if err != nil {
 		return err
 	}
-	t, err := j.put(ctx.Done(), false, entry{lines: endLine(line, 0), records: 1})
+	t, err := j.put(ctx, false, entry{lines: endLine(line, 0), records: 1})
 	if t.write {
 		go j.write()
 	}
-	return becauseOf(ctx, err)
+	return err
 }
 
 // TestSyncFollows checks that what was committed is written at once and synced within the time given, several commits

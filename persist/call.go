@@ -471,15 +471,7 @@ func (c *Call) line(end *CallEnd) (text []byte, l *callRecord, err error) {
 	if text, err = appendJSON(make([]byte, 0, size), l); err != nil {
 		return nil, nil, err
 	}
-	return endLine(text, 0), l, nil
-}
-
-// wrote notes that all steps are in the journal. It is called with mu held.
-func (c *Call) wrote() {
-	c.written = c.base + len(c.steps)
-	if len(c.text) > stepBytes {
-		c.steps, c.text, c.base = c.steps[:0], c.text[:0], c.written
-	}
+	return append(OneLine(text), '\n'), l, nil
 }
 
 // derivedID is the id of an object that is derived from a step of an invocation: the same whenever it is read.

@@ -49,10 +49,5 @@ func OneLine(raw stdjson.RawMessage) stdjson.RawMessage {
 
 // endLine makes what follows the first n bytes of out, one JSON value, a line.
 func endLine(out []byte, n int) []byte {
-	if bytes.IndexByte(out[n:], '\n') >= 0 { // in white space of a raw text
-		var compact bytes.Buffer
-		_ = stdjson.Compact(&compact, out[n:]) // it is valid
-		out = append(out[:n], compact.Bytes()...)
-	}
-	return append(out, '\n')
+	return append(append(out[:n], OneLine(out[n:])...), '\n')
 }

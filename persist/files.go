@@ -109,11 +109,6 @@ func (f *files) write(b *batch) (lost int, err error) {
 	if f.path != before {
 		standing, keys = f.standing(b)
 	}
-	return f.put(b, standing, keys)
-}
-
-// put is write without looking for room, for a batch with these standing records before it.
-func (f *files) put(b *batch, standing []byte, keys []string) (lost int, err error) {
 	text, at := b.bytes, f.size
 	if len(b.bytes) > 0 {
 		if len(standing) > 0 {

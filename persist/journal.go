@@ -25,17 +25,6 @@ const (
 	queueBytes = 16 << 20
 )
 
-// errFull says that there was no room until the caller's time was over.
-var errFull = errors.New("wait for room in the journal's queue")
-
-// becauseOf adds to errFull why the time was over.
-func becauseOf(ctx context.Context, err error) error {
-	if errors.Is(err, errFull) {
-		return fmt.Errorf("%w: %w", err, ctx.Err())
-	}
-	return err
-}
-
 // ErrClosed is returned by Commit and Note after Close.
 var ErrClosed = errors.New("append to journal: the journal is closed because the hub is stopping; start the hub again")
 
@@ -44,14 +33,13 @@ type Journal struct {
 	files   *files
 	logger  *slog.Logger
 	stopped chan struct{} // closed when all is written and the file is closed
-	never   chan struct{} // closed: for whoever does not wait
 
 	mu     sync.Mutex
-	next   *batch // being collected
-	open   openCalls
-	queued int           // bytes in next and in the batch being written
-	room   chan struct{} // closed when queued shrinks; nil while nobody waits for that
-	writer bool          // somebody is writing, and looks for more before ending
+	next   *batch             // being collected
+	open   map[*Call]fileSpan // calls that have lines and no last one
+	queued int                // bytes in next and in the batch being written
+	room   chan struct{}      // closed when queued shrinks; nil while nobody waits for that
+	writer bool               // somebody is writing, and looks for more before ending
 	closed bool
 
 	// With SyncWithin, a sync in the background follows the writes.
@@ -115,8 +103,7 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 
 func newJournal(f *files, logger *slog.Logger) *Journal {
 	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: &batch{},
-		never: make(chan struct{}), open: make(openCalls)}
-	close(j.never)
+		open: make(map[*Call]fileSpan)}
 	f.isOpen = j.isOpen
 	j.behind = time.AfterFunc(time.Hour, func() { j.signal(func() { j.trailing, j.wantSync = false, true }) })
 	j.behind.Stop()
@@ -135,9 +122,6 @@ func makeDir(dir string) error {
 	return statefile.SyncDir(filepath.Dir(dir))
 }
 
-// isReady reports whether something is to be written now. It is called with the journal's mu held.
-func (b *batch) isReady() bool { return b.durable || len(b.bytes) > 0 }
-
 // Commit adds records, next to each other, and waits until they and everything queued before them
 // are written, so that they outlive this process however it ends, and unless SyncWithin allows more
 // time, until they are on the disk. It returns a *JournalError if they are not; later calls try
@@ -155,21 +139,22 @@ func (j *Journal) Commit(ctx context.Context, records ...tool.Record) error {
 		}
 		lines = endLine(lines, n)
 	}
-	t, err := j.put(ctx.Done(), true, entry{lines: lines, records: len(records)})
+	t, err := j.put(ctx, true, entry{lines: lines, records: len(records)})
 	if err != nil {
-		return becauseOf(ctx, err)
+		return err
 	}
-	return j.wait(ctx.Done(), t, ctx.Err)
+	return j.wait(ctx, t)
 }
 
 // commitTimeout bounds the wait for a disk that hangs.
 const commitTimeout = 10 * time.Second
 
-// errLate says that the wait for a batch is over. It may still be written.
+// errLate says that the wait for a batch, or for room in the queue, is over. A batch may still be
+// written.
 var errLate = errors.New("wait for the journal: its disk has not answered for 10 s")
 
-// wait returns when the batch is written, or with the error of because when done is closed.
-func (j *Journal) wait(done <-chan struct{}, t ticket, because func() error) error {
+// wait returns when the batch is written, or with ctx's error when ctx ends.
+func (j *Journal) wait(ctx context.Context, t ticket) error {
 	b := t.batch
 	if !t.wait {
 		if j.writeOne() {
@@ -187,8 +172,8 @@ func (j *Journal) wait(done <-chan struct{}, t ticket, because func() error) err
 		return b.err
 	case <-late.C:
 		return errLate
-	case <-done:
-		return fmt.Errorf("wait for the journal: %w", because())
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the journal: %w", ctx.Err())
 	}
 }
 
@@ -201,12 +186,12 @@ type entry struct {
 	open    *Call       // of which this is a line, and not the last one; nil for none
 }
 
-// put adds an entry to the batch that is being collected. It waits for room until done. Where
-// durable is set, the caller waits for the batch after that.
-func (j *Journal) put(done <-chan struct{}, durable bool, e entry) (t ticket, err error) {
+// put adds an entry to the batch that is being collected, once there is room. Where durable is set,
+// the caller waits for the batch after that.
+func (j *Journal) put(ctx context.Context, durable bool, e entry) (t ticket, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.waitForRoom(done, len(e.lines)); err != nil {
+	if err := j.waitForRoom(ctx, len(e.lines)); err != nil {
 		return t, err
 	}
 	b := j.next
@@ -221,7 +206,12 @@ func (j *Journal) put(done <-chan struct{}, durable bool, e entry) (t ticket, er
 	b.records += e.records
 	b.names = append(b.names, e.names...)
 	if e.open != nil {
-		j.open.add(e.open, j.files.number.Load())
+		span, known := j.open[e.open]
+		// the line goes to the current file, or to the next one
+		if span.last = j.files.number.Load() + 1; !known {
+			span.first = span.last - 1
+		}
+		j.open[e.open] = span
 	}
 	b.durable = b.durable || durable
 	j.queued += len(e.lines)
@@ -244,7 +234,7 @@ func (j *Journal) claim() bool {
 
 // isDue reports whether there is something to write now. It is called with mu held.
 func (j *Journal) isDue() bool {
-	return j.next.isReady() || j.settled || j.wantTidy || j.wantSync && !j.syncing
+	return j.next.durable || len(j.next.bytes) > 0 || j.settled || j.wantTidy || j.wantSync && !j.syncing
 }
 
 // signal sets a flag that makes something due, and does it unless somebody else is writing.
@@ -258,9 +248,10 @@ func (j *Journal) signal(set func()) {
 	}
 }
 
-// waitForRoom returns when n more bytes fit in the queue. Records larger than the whole queue fit when it is empty. It
-// is called with mu held, and gives it up while it waits.
-func (j *Journal) waitForRoom(done <-chan struct{}, n int) error {
+// waitForRoom returns when n more bytes fit in the queue, when ctx ends, or when nothing was written
+// for 10 s. Records larger than the whole queue fit when it is empty. It is called with mu held, and
+// gives it up while it waits.
+func (j *Journal) waitForRoom(ctx context.Context, n int) error {
 	for {
 		switch {
 		case j.closed:
@@ -273,13 +264,18 @@ func (j *Journal) waitForRoom(done <-chan struct{}, n int) error {
 		}
 		room := j.room
 		j.mu.Unlock()
+		var err error
 		select {
 		case <-room:
-		case <-done:
-			j.mu.Lock()
-			return errFull
+		case <-time.After(commitTimeout):
+			err = errLate
+		case <-ctx.Done():
+			err = fmt.Errorf("wait for room in the journal's queue: %w", ctx.Err())
 		}
 		j.mu.Lock()
+		if err != nil {
+			return err
+		}
 	}
 }
 

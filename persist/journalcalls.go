@@ -2,19 +2,18 @@ package persist
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
 // Note writes what is new of a call that has not ended. It waits only while the queue is full, until
-// ctx ends. Lines that are lost later, because the disk fails, are counted in the log and make
-// Healthy fail.
+// ctx ends or the disk has not answered for 10 s. Lines that are lost later, because the disk fails,
+// are counted in the log and make Healthy fail.
 func (j *Journal) Note(ctx context.Context, c *Call) error {
-	t, err := j.putCall(ctx.Done(), c, nil, false)
+	t, err := j.putCall(ctx, c, nil, false)
 	if t.write {
 		go j.write()
 	}
-	return becauseOf(ctx, err)
+	return err
 }
 
 // Announce is Note for a call that is about to run, and returns when the line is written, as Commit
@@ -24,16 +23,11 @@ func (j *Journal) Announce(ctx context.Context, c *Call) error {
 	if full := j.full.Load(); full != nil && !c.IsOpen() {
 		return full
 	}
-	if j.Healthy() != nil {
-		limited, cancel := context.WithTimeout(ctx, commitTimeout)
-		defer cancel()
-		ctx = limited
-	}
-	t, err := j.putCall(ctx.Done(), c, nil, true)
+	t, err := j.putCall(ctx, c, nil, true)
 	if t.batch == nil {
-		return becauseOf(ctx, err)
+		return err
 	}
-	return j.wait(ctx.Done(), t, ctx.Err)
+	return j.wait(ctx, t)
 }
 
 // End commits the last line of a call, which nothing follows but the line of its task: that, where
@@ -43,24 +37,20 @@ func (j *Journal) End(ctx context.Context, c *Call, end *CallEnd) error {
 	if full := j.full.Load(); full != nil && c.isNew() {
 		return full
 	}
-	if c.IsOpen() {
-		defer j.over(c)
-	}
 	c.redact(end)
-	t, err := j.putCall(j.never, c, end, true)
-	if errors.Is(err, errFull) { // only then is there something to wait for, with a timer
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-		t, err = j.putCall(limited.Done(), c, end, true)
-		cancel()
+	ctx = context.WithoutCancel(ctx)
+	t, err := j.putCall(ctx, c, end, true)
+	if t.batch != nil {
+		err = j.wait(ctx, t)
 	}
-	if t.batch == nil {
-		return err
-	}
-	return j.wait(nil, t, nil)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.open, c)
+	return err
 }
 
 // putCall is put for what is new of a call; the ticket has no batch where nothing is.
-func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable bool) (t ticket, err error) {
+func (j *Journal) putCall(ctx context.Context, c *Call, end *CallEnd, durable bool) (t ticket, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended && (end == nil || end.Task == "") || end == nil && c.written == c.base+len(c.steps) {
@@ -74,8 +64,11 @@ func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable b
 	if end == nil {
 		e.open = c
 	}
-	if t, err = j.put(done, durable, e); err == nil {
-		c.wrote()
+	if t, err = j.put(ctx, durable, e); err == nil {
+		c.written = c.base + len(c.steps)
+		if len(c.text) > stepBytes {
+			c.steps, c.text, c.base = c.steps[:0], c.text[:0], c.written
+		}
 		if end != nil && !c.ended {
 			c.ended, c.base, c.written = true, c.base+endNumbers, c.written+endNumbers
 		}

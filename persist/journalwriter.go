@@ -14,10 +14,7 @@ func (j *Journal) write() {
 func (j *Journal) writeOne() (more bool) {
 	j.mu.Lock()
 	if j.isDue() {
-		do := j.take()
-		j.mu.Unlock()
-		j.carryOut(do)
-		j.mu.Lock()
+		j.carryOut()
 		if j.isDue() {
 			j.mu.Unlock()
 			return true
@@ -36,57 +33,41 @@ func (j *Journal) writeOne() (more bool) {
 	return false
 }
 
-// writerStep is one round of the writer's loop.
-type writerStep struct {
-	settled bool   // look how the sync in the background went
-	batch   *batch // write it; nil: nothing
-	tidy    bool   // remove old files
-	sync    bool   // begin the next sync in the background
-}
-
-// take takes what is due upon the caller. It is called with mu held.
-func (j *Journal) take() (do writerStep) {
-	if j.settled {
-		j.settled, j.syncing, do.settled = false, false, true
-	}
-	if j.next.isReady() {
-		do.batch = j.next
-		j.next = &batch{}
-	}
-	j.wantTidy, do.tidy = false, j.wantTidy
-	if j.wantSync && !j.syncing {
-		j.wantSync, j.syncing, do.sync = false, true, true
-	}
-	return do
-}
-
 // slowWrite is the duration of a write beyond which callers leave the next one to a goroutine.
 const slowWrite = 100 * time.Millisecond
 
-func (j *Journal) carryOut(do writerStep) {
-	began := time.Now()
-	defer func() {
-		j.mu.Lock()
-		j.slow = time.Since(began) > slowWrite || j.writing.err != nil
-		j.mu.Unlock()
-	}()
-	if do.settled {
+// carryOut does what is due. It is called with mu held, and gives it up meanwhile.
+func (j *Journal) carryOut() {
+	began, settled, tidy, sync, b := time.Now(), j.settled, j.wantTidy, false, j.next
+	if settled {
+		j.settled, j.syncing = false, false
+	}
+	if j.wantTidy = false; j.wantSync && !j.syncing {
+		j.wantSync, j.syncing, sync = false, true, true
+	}
+	isReady := b.durable || len(b.bytes) > 0
+	if isReady {
+		j.next = &batch{}
+	}
+	j.mu.Unlock()
+	if settled {
 		lost, err := j.files.endSync()
 		j.tell(&j.keeping, lost, err)
 	}
-	if do.batch != nil {
-		lost, err := j.files.write(do.batch)
-		j.finish(do.batch, lost, err)
+	if isReady {
+		lost, err := j.files.write(b)
+		j.finish(b, lost, err)
 	}
-	if do.tidy {
+	if tidy {
 		j.files.clean()
 	}
 	j.weigh()
-	if do.sync && !j.files.beginSync(func() { j.signal(func() { j.settled = true }) }) {
-		j.mu.Lock()
+	begun := sync && j.files.beginSync(func() { j.signal(func() { j.settled = true }) })
+	j.mu.Lock()
+	if sync && !begun {
 		j.syncing = false // there was nothing to sync
-		j.mu.Unlock()
 	}
+	j.slow = time.Since(began) > slowWrite || j.writing.err != nil
 }
 
 // finish tells everybody who waits for it how it went.

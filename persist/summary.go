@@ -51,7 +51,18 @@ func Summarize(line json.RawMessage) (Summary, error) {
 // summary returns the summary of the line.
 func (l *callRecord) summary() Summary {
 	s := Summary{Object: l.Object, Invocation: l.Invocation, Parent: l.Parent, Surface: l.Surface, Tool: l.Tool,
-		Server: l.server(), Actor: l.Actor, Profile: l.Profile, Origin: l.Origin, Status: l.Status, Created: l.Created}
+		Actor: l.Actor, Profile: l.Profile, Origin: l.Origin, Status: l.Status, Created: l.Created}
+	name, upstream := strings.CutPrefix(string(l.Tool), "mcp.")
+	server, _, dotted := strings.Cut(name, ".")
+	if s.Server = server; !upstream && !dotted && server != "" {
+		s.Server = tool.OwnServer // whose names have no dot
+	}
+	for _, m := range l.Mappings { // the call's native ids, where it got as far as its server
+		if m.ServerID != "" {
+			s.Server = m.ServerID
+			break
+		}
+	}
 	if l.Client != nil {
 		s.Client = l.Client.Name
 	}
@@ -63,19 +74,4 @@ func (l *callRecord) summary() Summary {
 		s.Whole = l.Object == ObjectCall && l.From == 0
 	}
 	return s
-}
-
-// server is whose tool was called: as the call's native ids have it, and by the tool's name where it did not get there.
-func (l *callRecord) server() string {
-	for _, m := range l.Mappings {
-		if m.ServerID != "" {
-			return m.ServerID
-		}
-	}
-	name, upstream := strings.CutPrefix(string(l.Tool), "mcp.")
-	server, _, dotted := strings.Cut(name, ".")
-	if !upstream && !dotted && server != "" {
-		return tool.OwnServer // whose names have no dot
-	}
-	return server
 }

@@ -63,7 +63,7 @@ func (e *Engine) judge(r *Request) decision {
 		v.behavior = tool.Allow
 		v.note = "MODE ACCEPT_ALL: ALLOWED WITHOUT ASKING ANYBODY"
 	}
-	if v.behavior != tool.Ask && r.Tool.Server != tool.OwnServer && len(e.settings.Grants.Lost()) > 0 && writes(r) &&
+	if v.behavior != tool.Ask && r.Tool.Server != tool.OwnServer && writes(r) && len(e.settings.Grants.Lost()) > 0 &&
 		!e.granted(r, &v) {
 		v.behavior, v.source, v.kind = tool.Ask, sourceAlways, "grant"
 		v.message = "answers that people gave for good are lost, and one of them may have denied this call"
@@ -177,8 +177,23 @@ func (e *Engine) permit(sub *Subject, v *decision) {
 			v.rule(c, nil)
 		}
 	}
-	if v.behavior == "" {
-		v.byDefault(sub.Request)
+	if v.behavior != "" {
+		return
+	}
+	f := sub.Facts
+	v.behavior, v.source, v.kind = tool.Ask, sourceDefault, "default"
+	switch {
+	case f.Has(dangerous):
+		v.message = "it is tagged dangerous, and no rule of yours allows it by its own name"
+	case writes(sub.Request):
+		v.message = "no rule speaks of this tool, and it is not known to read only"
+	case f.Network.Value || f.Has("network"):
+		v.message = "no rule speaks of this tool, and it reaches the network"
+	case !f.Trusted && f.ReadOnly.Origin != facts.Configured && sub.Tool.Name.Source() == tool.SourceMCP:
+		v.message = "no rule speaks of this tool, and its server is not trusted"
+	default:
+		v.behavior = tool.Allow
+		v.message = "no rule speaks of this tool; it is known to only read"
 	}
 }
 
@@ -221,25 +236,6 @@ func (v *decision) grant(g *Grant) {
 	}
 	v.refs = append([]string{"grant/" + g.ID}, v.refs...)
 	v.blocked = ""
-}
-
-// byDefault decides where no rule matches.
-func (v *decision) byDefault(r *Request) {
-	f := r.Facts
-	v.behavior, v.source, v.kind = tool.Ask, sourceDefault, "default"
-	switch {
-	case f.Has(dangerous):
-		v.message = "it is tagged dangerous, and no rule of yours allows it by its own name"
-	case writes(r):
-		v.message = "no rule speaks of this tool, and it is not known to read only"
-	case f.Network.Value || f.Has("network"):
-		v.message = "no rule speaks of this tool, and it reaches the network"
-	case !f.Trusted && f.ReadOnly.Origin != facts.Configured && r.Tool.Name.Source() == tool.SourceMCP:
-		v.message = "no rule speaks of this tool, and its server is not trusted"
-	default:
-		v.behavior = tool.Allow
-		v.message = "no rule speaks of this tool; it is known to only read"
-	}
 }
 
 // Hides reports whether every call of the tool would be denied, so that a surface need not show it, and by which rule,

@@ -3,8 +3,10 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -15,34 +17,18 @@ const maxSubscriptions = 1000
 // clientSubscriptions counts what the clients of a group want to hear of. It outlives connections and changes of the
 // configuration.
 type clientSubscriptions struct {
+	level atomic.Value // the log level, a string
+
 	mu    sync.Mutex
-	level string
-	uris  map[string]map[subscriber]map[string]int // how often, by server and resource
-	there []clientSession                          // that have joined, and may have ended since
+	uris  map[subscriber]map[string]int // how often, by resource
+	there []clientSession               // that have joined, and may have ended since
 }
 
-// subscriber is a client session, and whose it is.
-type subscriber struct{ session, person string }
-
-func subscriberOf(who tool.Session) subscriber { return subscriber{who.Key, who.Person} }
+// subscriber is a client session, whose it is, and a server at which it subscribes to resources.
+type subscriber struct{ server, session, person string }
 
 func newClientSubscriptions() *clientSubscriptions {
-	return &clientSubscriptions{uris: make(map[string]map[subscriber]map[string]int)}
-}
-
-func (c *clientSubscriptions) logLevel() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.level
-}
-
-// setLogLevel reports whether the level is another than before.
-func (c *clientSubscriptions) setLogLevel(level string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	changed := c.level != level
-	c.level = level
-	return changed
+	return &clientSubscriptions{uris: make(map[subscriber]map[string]int)}
 }
 
 // clientSession is a session, and what its client says of itself.
@@ -72,46 +58,39 @@ func (c *clientSubscriptions) sole() (one clientSession, ok bool) {
 }
 
 // add counts one more subscription.
-func (c *clientSubscriptions) add(server string, who subscriber, uri string) error {
+func (c *clientSubscriptions) add(who subscriber, uri string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.uris[server] == nil {
-		c.uris[server] = make(map[subscriber]map[string]int)
-	}
-	own := c.uris[server][who]
+	own := c.uris[who]
 	if own == nil {
 		own = make(map[string]int)
-		c.uris[server][who] = own
+		c.uris[who] = own
 	}
 	if own[uri] == 0 && len(own) >= maxSubscriptions {
 		return &tool.Failure{Class: tool.ClassRateLimited, Code: "subscriptions_full", Message: fmt.Sprintf(
 			"the session has subscribed to %d resources of server %q, as many as it may: end subscriptions that are "+
 				"not needed",
-			maxSubscriptions, server)}
+			maxSubscriptions, who.server)}
 	}
 	own[uri]++
 	return nil
 }
 
 // remove takes one subscription back. It reports whether there was one, and it was the last of the session.
-func (c *clientSubscriptions) remove(server string, who subscriber, uri string) (last bool) {
+func (c *clientSubscriptions) remove(who subscriber, uri string) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	own := c.uris[server][who]
-	if own[uri] == 0 {
+	own := c.uris[who]
+	if own[uri] > 1 {
+		own[uri]--
 		return false
 	}
-	if own[uri]--; own[uri] > 0 {
-		return false
-	}
+	_, last = own[uri]
 	delete(own, uri)
 	if len(own) == 0 {
-		delete(c.uris[server], who)
+		delete(c.uris, who)
 	}
-	if len(c.uris[server]) == 0 {
-		delete(c.uris, server)
-	}
-	return true
+	return last
 }
 
 // of returns the resources that the connection of e is to report on: those of its session or
@@ -120,12 +99,9 @@ func (c *clientSubscriptions) of(e *entry) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []string
-	for who, own := range c.uris[e.cfg.ID] {
-		if !e.serves(who) {
-			continue
-		}
-		for uri := range own {
-			all = append(all, uri)
+	for who, own := range c.uris {
+		if e.serves(who) {
+			all = slices.AppendSeq(all, maps.Keys(own))
 		}
 	}
 	slices.Sort(all)
@@ -140,13 +116,14 @@ func (c *clientSubscriptions) of(e *entry) []string {
 // offers. The error is as Execute's; then nothing was subscribed. Whoever has subscribed
 // unsubscribes when the session of who ends.
 func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session, says tool.Hop) error {
-	if err := g.subscriptions.add(id, subscriberOf(who), uri); err != nil {
+	by := subscriber{id, who.Key, who.Person}
+	if err := g.subscriptions.add(by, uri); err != nil {
 		return err
 	}
 	err := g.dispatch(ctx, &clientRequest{Request: tool.Request{Server: id, Method: tool.MethodSubscribe, Name: uri,
 		Session: who, Hop: says}})
 	if err != nil {
-		g.subscriptions.remove(id, subscriberOf(who), uri)
+		g.subscriptions.remove(by, uri)
 	}
 	return err
 }
@@ -154,7 +131,7 @@ func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session,
 // Unsubscribe takes one Subscribe back. A server that is not running is not started for that, and
 // an error of it says only that it may go on telling.
 func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error {
-	if !g.subscriptions.remove(server, subscriberOf(who), uri) {
+	if !g.subscriptions.remove(subscriber{server, who.Key, who.Person}, uri) {
 		return nil
 	}
 	s := g.roster.Load().byID[server]
@@ -174,13 +151,13 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 
 // SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now
 // and after each reconnect; "" for none. It waits for them, but not for long: what a client asked for
-// before a call counts for that call. On 2026-07-28 each request says its own. Setting the level
-// that is set already does nothing.
+// before a call counts for that call. On 2026-07-28 each request says its own.
 func (g *Group) SetLogLevel(level string) {
 	g.mu.Lock()
 	within := g.within
 	g.mu.Unlock()
-	if !g.subscriptions.setLogLevel(level) || within == nil {
+	g.subscriptions.level.Store(level)
+	if within == nil {
 		return
 	}
 	ctx, stop := within()

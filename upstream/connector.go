@@ -24,10 +24,9 @@ const maxProbeTime = 5 * time.Second
 // protocol it speaks. Only the server's run loop uses it.
 type connector struct {
 	*entry
-	notifications *notifications
-	http          *transport.HTTP // nil for stdio
-	lifecycle     *lifecycle
-	isolation     *isolation // that learns what the server asks; nil for a connection of a session
+	http      *transport.HTTP // nil for stdio
+	lifecycle *lifecycle
+	isolation *isolation // that learns what the server asks; nil for a connection of a session
 
 	generation
 	olderNext bool   // the attempt failed with server/discover unanswered
@@ -123,7 +122,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	if f != nil {
 		return nil, false, f
 	}
-	sess = newSession(c.notifications, c.lifecycle.stopping)
+	sess = newSession(c.entry, c.lifecycle.stopping)
 	sess.pid = proc.PID()
 	c.lifecycle.setPID(sess.pid)
 	lines := transport.NewLines(proc.Stdin, proc.Stdout, c.cfg.Limits.Message, c.memory)
@@ -191,7 +190,7 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 	if err != nil {
 		return nil, fault.OfConnect(c.cfg, err, c.redact)
 	}
-	sess := newSession(c.notifications, c.lifecycle.stopping)
+	sess := newSession(c.entry, c.lifecycle.stopping)
 	conn := newStreamConn(sess, wire)
 	conn.needs = &signInNeeds{sess, c.http}
 	var watching sync.WaitGroup
@@ -215,7 +214,7 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 
 // connectHTTP initialises a session over Streamable HTTP.
 func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
-	sess := newSession(c.notifications, c.lifecycle.stopping)
+	sess := newSession(c.entry, c.lifecycle.stopping)
 	life := context.WithoutCancel(ctx)
 	l := newHTTPLane(life, sess, c.http)
 	sess.shut = func(kill <-chan struct{}) {

@@ -96,7 +96,8 @@ func (e *entry) isOneSessions() bool { return e.use == useSession && !e.isPerson
 
 // serves reports whether the connection is one that who uses.
 func (e *entry) serves(who subscriber) bool {
-	return e.use != useSession || who.session == e.client.Key || e.isPersonal() && who.person == e.client.Person
+	return who.server == e.cfg.ID && (e.use != useSession || who.session == e.client.Key ||
+		e.isPersonal() && who.person == e.client.Person)
 }
 
 // offers returns the client capabilities that the hub declares in initialize. A session's

@@ -107,7 +107,7 @@ func (s *server) callOver(ctx context.Context, sess *session, x *clientRequest, 
 	case x.Method == tool.MethodListen:
 		return s.listenFor(ctx, sess, x)
 	case x.Method == tool.MethodSubscribe:
-		return s.subscriptions.subscribe(ctx, sess, x.Name, *limits)
+		return s.subscriptions.subscribe(ctx, sess, *limits, x.Name)
 	}
 	id, reply := s.ids.Add(1), &x.reply
 	*reply = tool.Reply{Session: s.client.Key, Mapping: tool.ExternalMapping{

@@ -62,7 +62,7 @@ type Group struct {
 	subscriptions *clientSubscriptions
 
 	restating     sync.Mutex
-	serverChanges map[toldBy]ServerChange // taken by ServerChanges
+	serverChanges map[ServerChange]struct{} // taken by ServerChanges
 
 	mu sync.Mutex
 	// by id: closed when the last server of that id, and those before it, have ended
@@ -92,7 +92,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 		version:  cmp.Or(cfg.Version, "0"), catalogs: cfg.Catalogs, signIns: cfg.SignIns, observe: cfg.Observe,
 		subscriptions: newClientSubscriptions(),
 		ends:          make(map[string]<-chan struct{}),
-		dirty:         make(chan struct{}, 1), serverChanges: make(map[toldBy]ServerChange),
+		dirty:         make(chan struct{}, 1), serverChanges: make(map[ServerChange]struct{}),
 		kill: make(chan struct{}),
 	}
 	r, err := g.enrol(cfg, nil)
@@ -199,28 +199,16 @@ func (g *Group) Memory() *budget.Budget { return g.memory }
 // Changes counts the changes so far: as long as it is the same, so are all catalogs and states.
 func (g *Group) Changes() int64 { return g.changes.Load() }
 
-// toldBy says which server has told of a change, and whom; "" is all.
-type toldBy struct{ server, person string }
-
-// restate notes that a server has told of a change of kind k, which may be none.
-func (g *Group) restate(at toldBy, k lists.Kind) {
+// restate notes that a server has told person, or all where that is "", of a change of kind k.
+func (g *Group) restate(server, person string, k lists.Kind) {
 	g.restating.Lock()
 	defer g.restating.Unlock()
-	said := g.serverChanges[at]
-	said.Server, said.Person = at.server, at.person
-	switch k {
-	case lists.ToolKind:
-		said.Tools = true
-	case lists.PromptKind:
-		said.Prompts = true
-	case lists.ResourceKind:
-		said.Resources = true
-	}
-	g.serverChanges[at] = said
+	g.serverChanges[ServerChange{server, person, k == lists.ToolKind, k == lists.PromptKind,
+		k == lists.ResourceKind}] = struct{}{}
 	wait.Signal(g.dirty)
 }
 
-// ServerChange names the lists that a server called changed. The hub's copies can be equal all the
+// ServerChange names a list that a server called changed. The hub's copies can be equal all the
 // same. A client of that server alone is told anyway, because a server can mean more by it than its
 // lists show.
 type ServerChange struct {
@@ -233,7 +221,7 @@ type ServerChange struct {
 func (g *Group) ServerChanges() []ServerChange {
 	g.restating.Lock()
 	defer g.restating.Unlock()
-	all := slices.Collect(maps.Values(g.serverChanges))
+	all := slices.Collect(maps.Keys(g.serverChanges))
 	clear(g.serverChanges)
 	return all
 }
@@ -503,10 +491,9 @@ func (g *Group) Freshness(server, method string) (f tool.Freshness, ok bool) {
 
 // OnNotification registers f to be told what servers say on their own: changes of what was
 // subscribed to, and all else that is no affair of the connection itself, unless it belongs to a
-// call and went to its Notify. Those of one connection come in order and one at a time, those of
-// several concurrently. f returns quickly: what a server says meanwhile is kept within bounds, and
-// beyond these lost. Of Params, the keys of _meta that belong to the hop are left out. It is called
-// before Start.
+// call and went to its Notify. Those of one stream come in order and one at a time, those of several
+// concurrently. f does not block: what waits for a client that does not read is f's to bound. Of
+// Params, the keys of _meta that belong to the hop are left out. It is called before Start.
 func (g *Group) OnNotification(f func(tool.Notification)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -77,7 +77,7 @@ func (l *httpLane) isLost(ctx context.Context, resp *http.Response) bool {
 	if l.isGone || l.server.HasOther(resp.Request) {
 		return l.isGone
 	}
-	fresh := newHTTPLane(ctx, newSession(l.notifications, l.stopping), l.server)
+	fresh := newHTTPLane(ctx, newSession(l.entry, l.stopping), l.server)
 	limited, cancel := context.WithTimeout(ctx, l.cfg.Timeouts.Connect)
 	defer cancel()
 	a := fresh.await(limited, newLaneCall(l.ids.Add(1), &tool.Request{Method: tool.MethodInitialize},

@@ -71,7 +71,7 @@ func testConn(w transport.Wire) *streamConn {
 }
 
 // testSession returns a session without a lane.
-func testSession() *session { return newSession(testServer().notifications, nil) }
+func testSession() *session { return newSession(testServer().entry, nil) }
 
 func testServer() *server {
 	e := &entry{losses: new(atomic.Int64), ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(),
@@ -79,7 +79,6 @@ func testServer() *server {
 	e.cfg.Transport = Stdio
 	e.catalog = &catalog{entry: e}
 	s, _ := newServer(e, tool.ServerReady)
-	s.notifications.busy = true // what is queued is looked at, and not told
 	return s
 }
 
@@ -199,7 +198,7 @@ func TestSilenceAtDiscovery(t *testing.T) {
 		w := newMemoryWire()
 		c := testServer().connector
 		c.cfg.Timeouts.Connect = time.Minute
-		sess := newSession(c.notifications, nil)
+		sess := newSession(c.entry, nil)
 		conn := newStreamConn(sess, w)
 		defer conn.release()
 		began := time.Now()
@@ -267,7 +266,7 @@ func TestMessagesGoWhereTheyBelong(t *testing.T) {
 		`{"jsonrpc":"2.0","id":8,"result":{"a":1}}`:                                                     "nobody",
 		`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":7,"result":{}}]`:                   "call",
 		`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`:                                 "changed",
-		`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`:                  "nobody",
+		`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`:                  "noise",
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`: "nobody",
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7`:                "noise",
 		`{"jsonrpc":"2.0","id":5,"method":"ping"}`:                                                      "answered",

@@ -163,9 +163,14 @@ func (s *server) listFault(ctx context.Context, sess *session, l lists.List, pag
 	return &fault.Fault{What: l.Method() + " was interrupted", Cause: a.err}
 }
 
-// keepListed lists what changes of kind k for as long as ctx lasts. However often the server says
-// so, it is asked now and then only, and a list that hangs holds up none of another kind.
+// keepListed lists what changes of kind k, and passes on that it changes, for as long as ctx lasts.
+// However often the server says so, that is now and then only, and a list that hangs holds up none of
+// another kind. What one session's server adds for it is no change of what all are offered.
 func (s *server) keepListed(ctx context.Context, sess *session, k lists.Kind) {
+	person := ""
+	if s.cfg.OAuth.PerCaller {
+		person = s.client.Person
+	}
 	interval := minListInterval
 	gate := time.NewTimer(interval) // the session was listed a moment ago
 	defer gate.Stop()
@@ -183,39 +188,32 @@ func (s *server) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 		case <-ctx.Done():
 			return
 		}
-		s.catalog.expire(k.Lists()...)
-		var got listed
-		for _, l := range k.Lists() {
-			read, f := s.list(ctx, sess, l)
-			if f == nil {
-				got.set(l, read)
-				s.catalog.noteUnlisted(l, nil)
-			} else if ctx.Err() == nil && !wait.IsClosed(sess.ended) {
-				s.log.Warn(l.Noun()+"s could not be listed again: the catalog stays as it was", "error", f.What)
-				s.catalog.noteUnlisted(l, f)
-			}
+		if s.use != useSession {
+			s.listAgain(ctx, sess, k)
 		}
 		if ctx.Err() == nil {
-			s.catalog.publish(sess, got)
-			s.group.restate(toldBy{s.cfg.ID, ""}, k)
+			s.group.restate(s.cfg.ID, person, k)
 		}
 		gate.Reset(interval)
 	}
 }
 
-// keepTold passes on that a session's server tells of changes of kind k, for as long as ctx lasts.
-func (s *server) keepTold(ctx context.Context, sess *session, k lists.Kind) {
-	person := ""
-	if s.cfg.OAuth.PerCaller {
-		person = s.client.Person
-	}
-	for {
-		select {
-		case <-sess.changed[k]:
-			s.group.restate(toldBy{s.cfg.ID, person}, k)
-		case <-ctx.Done():
-			return
+// listAgain reads the lists that change with k.
+func (s *server) listAgain(ctx context.Context, sess *session, k lists.Kind) {
+	s.catalog.expire(k.Lists()...)
+	var got listed
+	for _, l := range k.Lists() {
+		read, f := s.list(ctx, sess, l)
+		if f == nil {
+			got.set(l, read)
+			s.catalog.noteUnlisted(l, nil)
+		} else if ctx.Err() == nil && !wait.IsClosed(sess.ended) {
+			s.log.Warn(l.Noun()+"s could not be listed again: the catalog stays as it was", "error", f.What)
+			s.catalog.noteUnlisted(l, f)
 		}
+	}
+	if ctx.Err() == nil {
+		s.catalog.publish(sess, got)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -29,13 +31,16 @@ func FuzzNotification(f *testing.F) {
 			return
 		}
 		s := testServer()
-		sess := newSession(s.notifications, nil)
-		sess.subscribed.set("a://", true)
+		sess := newSession(s.entry, nil)
+		sess.info.Capabilities = &mcp.ServerCapabilities{}
+		sess.subscribed.set(true, "a://")
 		sess.watch.begin(&hop.Hop{Version: hop.Modern, Client: hop.ClientInfo("1")}, 1)
 		c := newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, nil)
-		s.notifications.handle(sess, e, c)
-		for _, q := range s.notifications.queue.All() {
-			p := q.note.Params
+		var told []tool.Notification
+		s.group.OnNotification(func(n tool.Notification) { told = append(told, n) })
+		sess.passOn(e, c)
+		for _, n := range told {
+			p := n.Params
 			if p == nil {
 				continue // of a method that the hub does not know
 			}

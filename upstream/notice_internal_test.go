@@ -22,9 +22,9 @@ func TestWhatWaitsIsSmall(t *testing.T) {
 		}
 		return raw, e
 	}
-	s := testServer()
+	s := testSession()
 	raw, e := message(tool.NoteMessage)
-	n, _, ok := s.notifications.check(tool.NoteMessage, e)
+	n, ok := s.check(tool.NoteMessage, e)
 	clear(raw) // what is kept must not be a part of it
 	if !ok || string(n.Params) != params {
 		t.Errorf("a log message is kept as %q", n.Params)

@@ -28,7 +28,6 @@ type server struct {
 	lifecycle     *lifecycle
 	connector     *connector
 	subscriptions *subscriptions
-	notifications *notifications
 
 	isolation *isolation // the connections of client sessions, of which this may be one; nil where there are none
 
@@ -43,10 +42,9 @@ type server struct {
 // newServer makes a server that has not been started.
 func newServer(e *entry, state tool.ServerState) (*server, error) {
 	s := &server{entry: e, over: make(chan struct{})}
-	s.notifications = &notifications{entry: e}
-	s.subscriptions = &subscriptions{entry: e, notifications: s.notifications}
+	s.subscriptions = &subscriptions{entry: e}
 	s.lifecycle = newLifecycle(e, state)
-	s.connector = &connector{entry: e, notifications: s.notifications, lifecycle: s.lifecycle}
+	s.connector = &connector{entry: e, lifecycle: s.lifecycle}
 	switch e.cfg.Transport {
 	case StreamableHTTP, SSE:
 		if e.cfg.IsOff() { // its address may not be known
@@ -392,12 +390,8 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 // tend looks after what a ready session has to be asked and told besides calls, until ctx ends.
 func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGroup) {
 	for k := range lists.Kinds {
-		switch {
-		case !sess.offers(k):
-		case s.use != useSession:
+		if sess.offers(k) {
 			tending.Go(func() { s.keepListed(ctx, sess, k) })
-		default: // what one session's server adds for it is no change of what all are offered
-			tending.Go(func() { s.keepTold(ctx, sess, k) })
 		}
 	}
 	if can := sess.abilities(); s.use != useListing && (can.Subscribe || can.Logging && sess.hop == nil) {

@@ -26,14 +26,13 @@ import (
 // session is one connection to a server: initialised, and not restarted. A new one takes its place.
 type session struct {
 	*entry
-	lane          lane
-	oneStream     bool      // all that the server says comes on one stream; otherwise each request has its own
-	open          openCalls // requests to the server
-	asked         *serverRequests
-	notifications *notifications  // take what the server says on its own
-	stopping      <-chan struct{} // closed when calls in flight must end
-	noise         atomic.Int64    // messages that the server should not have sent
-	noisy         *rate.Limiter   // of their logging
+	lane      lane
+	oneStream bool      // all that the server says comes on one stream; otherwise each request has its own
+	open      openCalls // requests to the server
+	asked     *serverRequests
+	stopping  <-chan struct{} // closed when calls in flight must end
+	noise     atomic.Int64    // messages that the server should not have sent
+	noisy     *rate.Limiter   // of their logging
 
 	version string   // negotiated
 	hop     *hop.Hop // nil below 2026-07-28
@@ -67,9 +66,9 @@ type session struct {
 	shut func(kill <-chan struct{})
 }
 
-// newSession makes a session of the connection whose notifications go to q. It has no lane yet.
-func newSession(q *notifications, stopping <-chan struct{}) *session {
-	s := &session{entry: q.entry, notifications: q, stopping: stopping,
+// newSession makes a session with the server of e. It has no lane yet.
+func newSession(e *entry, stopping <-chan struct{}) *session {
+	s := &session{entry: e, stopping: stopping,
 		noisy: rate.NewLimiter(rate.Every(10*time.Second), 3), taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1),
 		silent: make(chan struct{}, 1), ended: make(chan struct{}), subscribed: newSubscriptionState()}
 	s.watch = newWatch(s)
@@ -142,7 +141,7 @@ func (s *session) notified(e jsonrpc.Message, on *pendingRequest) {
 			return
 		}
 	}
-	s.notifications.handle(s, e, on)
+	s.passOn(e, on)
 }
 
 // listener is the subscriptions/listen of a client's own that a notification names; nil for none.
@@ -203,7 +202,7 @@ func (s *session) missed() {
 // lapsed notes that updates of resources may have been told while nobody listened.
 func (s *session) lapsed() {
 	for _, uri := range s.subscribed.all() {
-		s.notifications.putUpdate(uri)
+		s.mayHaveChanged(uri)
 	}
 }
 
@@ -231,8 +230,7 @@ func (s *session) announces(k lists.Kind) bool {
 func (s *session) hasToListen() bool {
 	some := s.abilities().Subscribe || s.abilities().Logging
 	for k := range lists.Kinds {
-		s.watch.changes[k] = s.announces(k)
-		some = some || s.watch.changes[k]
+		some = some || s.announces(k)
 	}
 	return some
 }

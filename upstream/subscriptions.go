@@ -22,41 +22,46 @@ const quietLevel = "emergency"
 // subscriptions tells the server of one connection which resources and which log level clients want to hear of.
 type subscriptions struct {
 	*entry
-	notifications *notifications
 
 	// Only resubscribe uses these.
 	latest *subscriptionState // of the latest session
 	missed map[string]bool    // resources that an earlier session reported on, and none since
 }
 
-// subscribe tells the server of sess to report on a resource, unless it does so already or nobody wants that any more.
-func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string, limits callLimits) response {
+// subscribe tells the server of sess to report on resources, but for those that it reports on already or that nobody
+// wants any more. Below 2026-07-28 it takes one at a time.
+func (s *subscriptions) subscribe(ctx context.Context, sess *session, limits callLimits, uris ...string) response {
 	done := response{result: json.RawMessage("{}")}
 	if !sess.abilities().Subscribe {
 		return response{err: &tool.RPCError{Code: tool.CodeMethodNotFound,
 			Message: "the server offers no subscriptions to resources"}}
 	}
 	state := sess.subscribed
-	if err := state.lock(ctx, sess); err != nil {
-		return response{err: err}
+	if state.changing.Acquire(ctx, 1) != nil {
+		return response{err: canceled(ctx, false)}
 	}
-	defer state.unlock()
-	if state.has(uri) || !slices.Contains(s.group.subscriptions.of(s.entry), uri) {
+	defer state.changing.Release(1)
+	wanted := s.group.subscriptions.of(s.entry)
+	added := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool {
+		return state.has(uri) || !slices.Contains(wanted, uri)
+	})
+	if len(added) == 0 {
 		return done
 	}
-	state.set(uri, true) // first: updates may come before the answer
+	state.set(true, added...) // first: updates may come before the answer
 	a := done
 	if sess.hop != nil {
-		a.err = s.renew(ctx, sess, []string{uri}, limits)
+		a.err = s.renew(ctx, sess, added, limits)
 	} else {
-		a = sess.wait(ctx, newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodSubscribe}, uriParams(uri)), &limits)
+		c := newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodSubscribe}, uriParams(added[0]))
+		a = sess.wait(ctx, c, &limits)
 	}
 	if a.err == nil {
 		return done
 	}
-	state.set(uri, false)
+	state.set(false, added...)
 	if sess.hop != nil {
-		sess.watch.ask(state.all()) // without it the others are taken as before
+		sess.watch.ask() // without it the others are taken as before
 	}
 	return a
 }
@@ -64,16 +69,16 @@ func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string
 // unsubscribe tells the server of sess not to report on a resource any more, unless somebody wants it again.
 func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri string, limits callLimits) response {
 	state := sess.subscribed
-	if err := state.lock(ctx, sess); err != nil {
-		return response{err: err}
+	if state.changing.Acquire(ctx, 1) != nil {
+		return response{err: canceled(ctx, false)}
 	}
-	defer state.unlock()
+	defer state.changing.Release(1)
 	if !state.has(uri) || slices.Contains(s.group.subscriptions.of(s.entry), uri) {
 		return response{}
 	}
-	state.set(uri, false)
+	state.set(false, uri)
 	if sess.hop != nil {
-		sess.watch.ask(state.all())
+		sess.watch.ask()
 		return response{}
 	}
 	c := newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodUnsubscribe}, uriParams(uri))
@@ -84,7 +89,7 @@ func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri stri
 func (s *subscriptions) renew(ctx context.Context, sess *session, uris []string, limits callLimits) error {
 	limited, cancel := context.WithTimeout(ctx, limits.idle)
 	defer cancel()
-	agreed, err := sess.watch.wait(limited, sess.ended, sess.watch.ask(sess.subscribed.all()))
+	agreed, err := sess.watch.wait(limited, sess.watch.ask())
 	switch {
 	case ctx.Err() != nil:
 		return canceled(ctx, true)
@@ -121,48 +126,22 @@ func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
 	if len(uris) == 0 {
 		return
 	}
-	defer func() {
+	limits := s.limits(tool.MethodSubscribe)
+	if sess.hop == nil || s.subscribe(ctx, sess, limits, uris...).err != nil {
 		for _, uri := range uris {
-			if s.missed[uri] && sess.subscribed.has(uri) {
-				delete(s.missed, uri)
-				s.notifications.putUpdate(uri)
+			a := s.subscribe(ctx, sess, limits, uri)
+			if a.err != nil && ctx.Err() == nil && !wait.IsClosed(sess.ended) {
+				s.log.Warn("a subscription could not be renewed: changes of that resource are not told",
+					"error", s.redact.Text(a.err.Error()))
 			}
 		}
-	}()
-	limits := s.limits(tool.MethodSubscribe)
-	if sess.hop != nil && s.subscribeAll(ctx, sess, uris, limits) {
-		return
 	}
 	for _, uri := range uris {
-		if a := s.subscribe(ctx, sess, uri, limits); a.err != nil && ctx.Err() == nil && !wait.IsClosed(sess.ended) {
-			s.log.Warn("a subscription could not be renewed: changes of that resource are not told",
-				"error", s.redact.Text(a.err.Error()))
+		if s.missed[uri] && sess.subscribed.has(uri) {
+			delete(s.missed, uri)
+			sess.mayHaveChanged(uri)
 		}
 	}
-}
-
-// subscribeAll is subscribe for many, in one request of 2026-07-28.
-func (s *subscriptions) subscribeAll(ctx context.Context, sess *session, uris []string, limits callLimits) bool {
-	state := sess.subscribed
-	if state.lock(ctx, sess) != nil {
-		return false
-	}
-	defer state.unlock()
-	// the others stand there because clients have asked meanwhile
-	added := slices.DeleteFunc(slices.Clone(uris), state.has)
-	if len(added) == 0 {
-		return true
-	}
-	for _, uri := range added {
-		state.set(uri, true)
-	}
-	if s.renew(ctx, sess, uris, limits) == nil {
-		return true
-	}
-	for _, uri := range added {
-		state.set(uri, false)
-	}
-	return false
 }
 
 func uriParams(uri string) json.RawMessage {
@@ -177,7 +156,7 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	state := sess.subscribed
 	state.leveling.Lock()
 	defer state.leveling.Unlock()
-	level := s.group.subscriptions.logLevel()
+	level, _ := s.group.subscriptions.level.Load().(string) // "" before the first
 	if level == "" && state.level != "" {
 		level = quietLevel
 	}

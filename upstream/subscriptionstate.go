@@ -1,17 +1,16 @@
 package upstream
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"sync"
 
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"golang.org/x/sync/semaphore"
 )
 
 // subscriptionState records which resources and which log level the server of one session was told to report.
 type subscriptionState struct {
-	changing chan struct{} // has room for one: whoever put something in may change uris
+	changing *semaphore.Weighted // whoever has acquired it may change uris
 
 	leveling sync.Mutex // held while the server is told
 	level    string     // of log messages; "" before the server was told of one
@@ -21,7 +20,7 @@ type subscriptionState struct {
 }
 
 func newSubscriptionState() *subscriptionState {
-	return &subscriptionState{changing: make(chan struct{}, 1), uris: make(map[string]bool)}
+	return &subscriptionState{changing: semaphore.NewWeighted(1), uris: make(map[string]bool)}
 }
 
 func (s *subscriptionState) has(uri string) bool {
@@ -36,13 +35,15 @@ func (s *subscriptionState) isEmpty() bool {
 	return len(s.uris) == 0
 }
 
-func (s *subscriptionState) set(uri string, on bool) {
+func (s *subscriptionState) set(on bool, uris ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if on {
-		s.uris[uri] = true
-	} else {
-		delete(s.uris, uri)
+	for _, uri := range uris {
+		if on {
+			s.uris[uri] = true
+		} else {
+			delete(s.uris, uri)
+		}
 	}
 }
 
@@ -51,17 +52,3 @@ func (s *subscriptionState) all() []string {
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.uris))
 }
-
-// lock waits until the caller may change uris. unlock must follow, unless there is an error.
-func (s *subscriptionState) lock(ctx context.Context, sess *session) error {
-	select {
-	case s.changing <- struct{}{}:
-		return nil
-	case <-sess.ended:
-		return endedFailure(&pendingRequest{}, transport.ErrClosed).err
-	case <-ctx.Done():
-		return canceled(ctx, false)
-	}
-}
-
-func (s *subscriptionState) unlock() { <-s.changing }

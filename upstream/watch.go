@@ -21,14 +21,11 @@ import (
 // watch records what the standing subscriptions/listen of a session asks for, on 2026-07-28, and
 // what the server agreed to.
 type watch struct {
-	session *session          // told what may have been missed
-	changes [lists.Kinds]bool // which list_changed are asked for; set before listening
-
-	renew chan struct{} // has room for one: asks for something else than before
+	session *session      // told what may have been missed
+	renew   chan struct{} // has room for one: asks for something else than before
 
 	mu      sync.Mutex
-	uris    []string        // resources whose updates are asked for
-	version int             // of uris, from 1
+	version int             // of the resources that are asked for, from 1
 	settled int             // the last version that the server has answered
 	agreed  map[string]bool // what it agreed to then
 	err     error           // why it did not
@@ -97,11 +94,10 @@ func (w *watch) ended(version int, a response) (again bool) {
 	return again
 }
 
-// ask changes the resources whose updates are asked for, and returns the version to wait for.
-func (w *watch) ask(uris []string) (version int) {
+// ask asks for updates of the resources that the session now subscribes to. It returns the version to wait for.
+func (w *watch) ask() (version int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.uris = uris
 	w.version++
 	wait.Signal(w.renew)
 	return w.version
@@ -116,20 +112,14 @@ func (w *watch) begin(h *hop.Hop, id int64) (params []byte, version int) {
 	w.renewed = w.renewed || w.version > 1 // what came over the stream before, and was not read when it ended, is lost
 	const start = `{"notifications":{`
 	out := []byte(start)
-	for k, on := range w.changes {
-		if on {
-			out = rawjson.AppendMember(out, lists.Kind(k).Filter(), []byte("true"))
+	for k := range lists.Kinds {
+		if w.session.announces(k) {
+			out = rawjson.AppendMember(out, k.Filter(), []byte("true"))
 		}
 	}
-	if len(w.uris) > 0 {
-		list := []byte("[")
-		for i, uri := range w.uris {
-			if i > 0 {
-				list = append(list, ',')
-			}
-			list = append(list, rawjson.Quote(uri)...)
-		}
-		out = rawjson.AppendMember(out, "resourceSubscriptions", append(list, ']'))
+	if uris := w.session.subscribed.all(); len(uris) > 0 {
+		list, _ := rawjson.Encode(uris) // texts always encode
+		out = rawjson.AppendMember(out, "resourceSubscriptions", list)
 	}
 	if len(out) == len(start) {
 		return nil, w.version
@@ -175,7 +165,7 @@ func (w *watch) answered(version int, agreed map[string]bool, err error) {
 }
 
 // wait returns once the server has answered version. The error is its refusal, or ctx's.
-func (w *watch) wait(ctx context.Context, ended <-chan struct{}, version int) (agreed map[string]bool, err error) {
+func (w *watch) wait(ctx context.Context, version int) (agreed map[string]bool, err error) {
 	for {
 		w.mu.Lock()
 		settled, agreed, err, moved := w.settled, w.agreed, w.err, w.moved
@@ -185,7 +175,7 @@ func (w *watch) wait(ctx context.Context, ended <-chan struct{}, version int) (a
 		}
 		select {
 		case <-moved:
-		case <-ended:
+		case <-w.session.ended:
 			return nil, transport.ErrClosed
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -262,7 +252,7 @@ func (s *session) stand(ctx context.Context, call *pendingRequest, version int) 
 			call, version = s.subscribe(ctx)
 			if before != nil {
 				limited, cancel := context.WithTimeout(ctx, listenPatience)
-				_, _ = s.watch.wait(limited, s.ended, version) // one after the other, however often it is renewed
+				_, _ = s.watch.wait(limited, version) // one after the other, however often it is renewed
 				cancel()
 				s.forget(before)
 			}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
@@ -22,7 +24,7 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sess := testSession()
 		w := sess.watch
-		w.changes[lists.ToolKind] = true
+		sess.info.Capabilities = &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
 		sess.hop = &hop.Hop{Version: hop.Modern, Client: hop.ClientInfo("1")}
 		far := newMemoryWire()
 		conn := newStreamConn(sess, far)
@@ -47,7 +49,8 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		}
 		first := takes()
 		acknowledges(first)
-		w.ask([]string{"x://1"})
+		sess.subscribed.set(true, "x://1")
+		w.ask()
 		if end := string(<-far.out); !strings.Contains(end, "notifications/cancelled") {
 			t.Errorf("sent %s", end)
 		}

@@ -36,7 +36,7 @@ func (q *Queue[T]) Put(v T, most Bounds) (dropped int) {
 		return 0
 	}
 	q.add(v)
-	for !q.keeps(most, 0, 0) {
+	for q.loose > most.Items || most.Bytes > 0 && q.size > most.Bytes {
 		i := -1
 		if q.DropFirst != nil {
 			i = slices.IndexFunc(q.waiting, q.DropFirst)
@@ -49,19 +49,6 @@ func (q *Queue[T]) Put(v T, most Bounds) (dropped int) {
 		dropped++
 	}
 	return dropped
-}
-
-// Offer adds v unless the bounds are reached. There may be as many keys as other elements. It reports whether v waits.
-func (q *Queue[T]) Offer(v T, most Bounds) bool {
-	key := v.Key()
-	switch {
-	case q.keys[key]:
-		return true
-	case key != "" && len(q.keys) >= most.Items, key == "" && !q.keeps(most, 1, v.Size()):
-		return false
-	}
-	q.add(v)
-	return true
 }
 
 // Next removes the first element and returns it.
@@ -86,11 +73,6 @@ func (q *Queue[T]) All() []T {
 
 // Len returns how many elements wait.
 func (q *Queue[T]) Len() int { return len(q.waiting) }
-
-// keeps reports whether so many more elements without a key, of so many bytes, keep the bounds.
-func (q *Queue[T]) keeps(most Bounds, items, bytes int) bool {
-	return q.loose+items <= most.Items && (most.Bytes == 0 || q.size+bytes <= most.Bytes)
-}
 
 func (q *Queue[T]) add(v T) {
 	if key := v.Key(); key == "" {

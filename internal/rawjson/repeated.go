@@ -36,11 +36,7 @@ func Repeated(text []byte, compare func(a, b []byte) int) (name string, ok bool)
 		case '"':
 			end := SkipString(text, i)
 			if isKey && end-i >= 2 {
-				key := text[i+1 : end-1]
-				if !plain(key) {
-					key = unquote(key)
-				}
-				keys = append(keys, key)
+				keys = append(keys, Member{Key: text[i+1 : end-1]}.Decoded())
 			}
 			isKey = false
 			i = end - 1

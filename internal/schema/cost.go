@@ -20,18 +20,11 @@ const (
 // errCostly ends a validation that has taken too many steps. It is a panic: the library stops at nothing else.
 var errCostly = errors.New("too many steps")
 
-// meter counts the steps of a validation. A schema runs one at a time.
+// meter counts the steps of a validation, and panics with errCostly where there are too many. A
+// schema runs one at a time.
 type meter struct {
 	mu   sync.Mutex
 	left int
-}
-
-// validate checks v, which is as many bytes as JSON, and panics with errCostly where that takes too long.
-func (m *meter) validate(root *jsonschema.Schema, v any, bytes int) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.left = freeSteps + stepsPerByte*bytes
-	return root.Validate(v)
 }
 
 // watch makes each visit of a schema in g count. The library asks a format in each, once the value has the right type.

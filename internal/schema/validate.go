@@ -90,7 +90,10 @@ func (s *Schema) Validate(args json.RawMessage) (invalid *Invalid) {
 	if err != nil {
 		return refused("are not valid JSON; send a JSON object")
 	}
-	if err = s.meter.validate(s.root, value, len(args)); err == nil {
+	s.meter.mu.Lock()
+	defer s.meter.mu.Unlock()
+	s.meter.left = freeSteps + stepsPerByte*len(args)
+	if err = s.root.Validate(value); err == nil {
 		return nil
 	}
 	var fault *jsonschema.ValidationError

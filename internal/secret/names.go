@@ -57,7 +57,10 @@ func words(name string, buffer *[64]byte) (all, last string) {
 		if i > 0 && (strings.IndexByte("_-. []", name[i-1]) >= 0 || upper && !(name[i-1] >= 'A' && name[i-1] <= 'Z')) {
 			begin = n
 		}
-		buffer[n] = lower(c)
+		if upper {
+			c += 'a' - 'A'
+		}
+		buffer[n] = c
 		n++
 	}
 	return asText(buffer[:n]), asText(buffer[begin:n])
@@ -70,9 +73,17 @@ func endsIn(name string, endings []string) bool {
 // Name reports whether an argument, a member, a variable or a header of that name holds a secret,
 // whatever its value looks like.
 func Name(name string) bool {
+	always, _ := readName(name)
+	return always
+}
+
+// readName reports whether values of that name are always secret, and whether they are if they are
+// random: stripe_key, basic-auth. The second holds for all that Parameter knows besides Name.
+func readName(name string) (always, ifRandom bool) {
 	var buffer [64]byte
 	all, last := words(name, &buffer)
-	return !harmless[all] && (wholeNames[all] || lastWords[last] || endsIn(all, endings))
+	always = !harmless[all] && (wholeNames[all] || lastWords[last] || endsIn(all, endings))
+	return always, signing[last] || endsIn(all, keys)
 }
 
 // Parameter reports whether a parameter of an address, a header or an option of that name holds a
@@ -113,13 +124,6 @@ func isPassword(name string) bool {
 	return passwords[all] || strings.HasSuffix(all, "password") || strings.HasSuffix(all, "passphrase")
 }
 
-// isKeyName reports whether values of that name are secret if they are random: stripe_key, basic-auth.
-func isKeyName(name string) bool {
-	var buffer [64]byte
-	all, last := words(name, &buffer)
-	return signing[last] || endsIn(all, keys)
-}
-
 // random reports whether value looks like nothing that a person has chosen.
 func random(value string) bool {
 	return len(value) >= 16 && len(value) < maxValue && strings.ContainsAny(value, "0123456789") &&
@@ -129,11 +133,12 @@ func random(value string) bool {
 
 // secretMember reports whether value is a secret because a member, header or variable of that name has it.
 func secretMember(name, value string) bool {
+	always, ifRandom := readName(name)
 	switch {
 	case name == "" || value == "":
 		return false
-	case !Name(name):
-		return isKeyName(name) && random(value) && !placeholder(value)
+	case !always:
+		return ifRandom && random(value) && !placeholder(value)
 	case placeholder(value):
 		return false
 	case isPassword(name):
@@ -193,7 +198,7 @@ func nameAround(text string, i, end int) (from, to int) {
 func assigned(text string, i, end int, found []span) []span {
 	from, to := nameAround(text, i, end)
 	name := strings.TrimLeft(text[from:to], "-.")
-	if !Name(name) && !isKeyName(name) {
+	if always, ifRandom := readName(name); !always && !ifRandom {
 		return found
 	}
 	p := to

@@ -30,7 +30,7 @@ var ownWords = []string{
 
 // keywordIndex finds the keywords of rules in a text, in one pass and in any case.
 type keywordIndex struct {
-	starts [1 << 15 / 64]uint64 // of the first three bytes of keywords
+	starts [1 << 15]bool // by the first three bytes of keywords
 	by     map[uint16][]keyword
 }
 
@@ -60,7 +60,7 @@ func newKeywordIndex(rules []rule) (x keywordIndex) {
 	for text, rules := range all {
 		n := start(text[0], text[1], text[2])
 		x.by[n] = append(x.by[n], keyword{text, slices.Contains(ownWords, text), rules})
-		x.starts[n/64] |= 1 << (n % 64)
+		x.starts[n] = true
 	}
 	return x
 }
@@ -68,40 +68,17 @@ func newKeywordIndex(rules []rule) (x keywordIndex) {
 // start is a number for three bytes: the same for small and capital letters.
 func start(a, b, c byte) uint16 { return uint16(a&31)<<10 | uint16(b&31)<<5 | uint16(c&31) }
 
-// may reports whether a keyword may begin with n.
-func (x *keywordIndex) may(n uint16) bool { return x.starts[n/64]&(1<<(n%64)) != 0 }
-
-// lower makes ASCII letters small, and leaves the rest.
-func lower(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
-}
-
-func hasFold(text string, i int, word string) bool {
-	if len(text)-i < len(word) {
-		return false
-	}
-	for j := range len(word) {
-		if lower(text[i+j]) != word[j] {
-			return false
-		}
-	}
-	return true
-}
-
 // scan finds the secrets of a text that are not encoded.
 func scan(text string) (found []span) {
 	set := loaded()
 	var looked map[int]int // rule to the end of what it has looked at
 	for i := 0; i+2 < len(text); i++ {
 		n := start(text[i], text[i+1], text[i+2])
-		if !set.index.may(n) {
+		if !set.index.starts[n] {
 			continue
 		}
 		for _, k := range set.index.by[n] {
-			if !hasFold(text, i, k.text) {
+			if !strings.EqualFold(text[i:min(len(text), i+len(k.text))], k.text) {
 				continue
 			}
 			if k.own {
@@ -234,11 +211,11 @@ func suspicious(text string) bool {
 		}
 		n = n<<5&(1<<15-1) | uint16(c&31)
 		i := last - 2
-		if i < 0 || !set.index.may(n) {
+		if i < 0 || !set.index.starts[n] {
 			continue
 		}
 		for _, k := range set.index.by[n] {
-			if hasFold(text, i, k.text) && set.may(text, i, &k) {
+			if strings.EqualFold(text[i:min(len(text), i+len(k.text))], k.text) && set.may(text, i, &k) {
 				return true
 			}
 		}
@@ -257,6 +234,7 @@ func (set *ruleSet) may(text string, i int, k *keyword) bool {
 		}
 		from, p := nameAround(text, i, end)
 		name := text[from:p]
+		always, ifRandom := readName(name)
 		for p < len(text) && strings.IndexByte("\\\"'` \t[]", text[p]) >= 0 {
 			p++
 		}
@@ -264,7 +242,7 @@ func (set *ruleSet) may(text string, i int, k *keyword) bool {
 			!strings.HasPrefix(text[p:], "://") ||
 			strings.Contains(text[max(0, i-maxName):i], "--")) &&
 			// or behind \n
-			(Parameter(name) || isKeyName(name) || from > 0 && text[from-1] == '\\' && Parameter(name[1:])) {
+			(always || ifRandom || from > 0 && text[from-1] == '\\' && Parameter(name[1:])) {
 			return true
 		}
 	}
@@ -279,7 +257,7 @@ func (set *ruleSet) may(text string, i int, k *keyword) bool {
 func isHex(c byte) bool { return c-'0' <= 9 || (c|0x20)-'a' <= 5 }
 
 // encoded finds words of text that have secrets in them once they are decoded.
-func (m *Masker) encoded(text string, depth int) (found []span) {
+func (m *Masker) encoded(text string) (found []span) {
 	for i := 0; i < len(text); {
 		if !isBase64(text[i]) && text[i] != '%' {
 			i++
@@ -292,7 +270,7 @@ func (m *Masker) encoded(text string, depth int) (found []span) {
 		}
 		word := text[start:i]
 		if percent {
-			for _, in := range m.percentEncoded(word, depth) {
+			for _, in := range m.percentEncoded(word) {
 				found = append(found, span{start + in.from, start + in.to})
 			}
 			continue
@@ -300,7 +278,7 @@ func (m *Masker) encoded(text string, depth int) (found []span) {
 		for at := 0; at < len(word); { // the parts of a token are encoded each for itself
 			end := at + strings.IndexByte(word[at:]+".", '.')
 			if plain, ok := decode(word[at:end]); ok {
-				if _, n := m.text(plain, depth+1); n > 0 {
+				if _, n := m.inside().Text(plain); n > 0 {
 					found = append(found, span{start + at, start + end})
 				}
 			}
@@ -311,9 +289,9 @@ func (m *Masker) encoded(text string, depth int) (found []span) {
 }
 
 // percentEncoded finds the secrets in word once it is decoded, by where they are in word.
-func (m *Masker) percentEncoded(word string, depth int) (found []span) {
+func (m *Masker) percentEncoded(word string) (found []span) {
 	plain, err := url.PathUnescape(word)
-	if err != nil || plain == word {
+	if err != nil || plain == word || m.depth == maxDepth || !m.may(plain) {
 		return nil
 	}
 	at := make([]int, 0, len(word)+1) // where each byte of plain is
@@ -324,7 +302,7 @@ func (m *Masker) percentEncoded(word string, depth int) (found []span) {
 		}
 	}
 	at = append(at, len(word))
-	for _, s := range m.find(plain, depth+1) {
+	for _, s := range m.inside().find(plain) {
 		m.Mark(plain[s.from:s.to]) // it is learned as it is, too
 		found = append(found, span{at[s.from], at[s.to]})
 	}

@@ -42,6 +42,13 @@ type Masker struct {
 
 	strict  bool // whatever has the name of a secret is one, see Learn
 	command bool // a text may be a command: nothing is masked that a shell could take for one
+	depth   int  // of the text that it looks at: how many texts that one is in
+}
+
+// inside returns m for texts in the text that it looks at.
+func (m Masker) inside() *Masker {
+	m.depth++
+	return &m
 }
 
 // New returns a Masker whose marks have digests with key. Without a key all marks are "[masked]".
@@ -119,14 +126,37 @@ func Text(text string, command bool) string {
 
 // Text returns text with marks in the place of secrets, and how many it has put there. Without
 // secrets it is text itself.
-func (m *Masker) Text(text string) (masked string, n int) { return m.text(text, 0) }
+func (m *Masker) Text(text string) (masked string, n int) {
+	if m.depth > maxDepth || !m.may(text) {
+		return text, 0
+	}
+	if trimmed := strings.TrimSpace(text); trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') &&
+		rawjson.Valid([]byte(trimmed)) {
+		masked, n := m.inside().JSON([]byte(trimmed))
+		if n == 0 {
+			return text, 0
+		}
+		start := strings.Index(text, trimmed)
+		return text[:start] + string(masked) + text[start+len(trimmed):], n
+	}
+	found := m.find(text)
+	return m.put(text, found), len(found)
+}
 
 // JSON returns raw, which is one valid JSON value, with marks in the place of the strings, numbers
 // and names of members that are secrets or have secrets in them, and how many those are. at are
 // JSON pointers (RFC 6901) to further values that are secret; the element "*" stands for any member
 // or index. Every other byte stays. Without secrets it is raw itself.
 func (m *Masker) JSON(raw []byte, at ...string) (masked []byte, n int) {
-	return m.json(raw, pointers(at), 0)
+	if len(raw) == 0 || len(at) == 0 && !m.may(asText(raw)) {
+		return raw, 0
+	}
+	w := walk{masker: m.inside(), raw: raw}
+	w.value(0, "", pointers(at))
+	if w.n == 0 {
+		return raw, 0
+	}
+	return append(w.out, raw[w.done:]...), w.n
 }
 
 // Learn is JSON for the arguments of a call: there, whatever has the name of a secret is one,
@@ -160,38 +190,8 @@ func (m *Masker) may(text string) bool {
 		slices.ContainsFunc(m.hub.list(), func(secret string) bool { return strings.Contains(text, secret) })
 }
 
-func (m *Masker) json(raw []byte, at [][]string, depth int) ([]byte, int) {
-	if len(raw) == 0 || len(at) == 0 && !m.may(asText(raw)) {
-		return raw, 0
-	}
-	w := walk{masker: m, raw: raw, depth: depth}
-	w.value(0, "", at)
-	if w.n == 0 {
-		return raw, 0
-	}
-	return append(w.out, raw[w.done:]...), w.n
-}
-
-func (m *Masker) text(text string, depth int) (string, int) {
-	if trimmed := strings.TrimSpace(text); depth <= maxDepth && trimmed != "" &&
-		(trimmed[0] == '{' || trimmed[0] == '[') && m.may(text) &&
-		rawjson.Valid([]byte(trimmed)) {
-		masked, n := m.json([]byte(trimmed), nil, depth+1)
-		if n == 0 {
-			return text, 0
-		}
-		start := strings.Index(text, trimmed)
-		return text[:start] + string(masked) + text[start+len(trimmed):], n
-	}
-	found := m.find(text, depth)
-	return m.put(text, found), len(found)
-}
-
 // put returns text with marks in the place of found.
 func (m *Masker) put(text string, found []span) string {
-	if len(found) == 0 {
-		return text
-	}
 	var out strings.Builder
 	done := 0
 	for _, s := range found {
@@ -203,16 +203,13 @@ func (m *Masker) put(text string, found []span) string {
 	return out.String()
 }
 
-// find returns the secrets in text, as merged does.
-func (m *Masker) find(text string, depth int) []span {
-	if depth > maxDepth || !m.may(text) {
-		return nil
-	}
+// find returns the secrets in text, where there may be some, as merged does.
+func (m *Masker) find(text string) []span {
 	found := scan(text)
 	if m.command {
 		found = withoutCommands(text, found)
 	}
-	return merged(slices.Concat(found, inAddresses(text, m.strict, m.command), m.encoded(text, depth), m.repeats(text)))
+	return merged(slices.Concat(found, inAddresses(text, m.strict, m.command), m.encoded(text), m.repeats(text)))
 }
 
 // repeats returns where known secrets are in text.
@@ -248,9 +245,8 @@ type span struct{ from, to int }
 
 // walk goes through one JSON value and collects it anew, with marks.
 type walk struct {
-	masker *Masker
+	masker *Masker // for the texts in the value
 	raw    []byte
-	depth  int
 	out    []byte
 	done   int // bytes of raw that are in out, or masked
 	n      int
@@ -295,7 +291,7 @@ func (w *walk) value(i int, name string, at [][]string) int {
 		case secretMember(name, text):
 			w.secret(i, end)
 		default:
-			if masked, n := w.masker.text(text, w.depth+1); n > 0 {
+			if masked, n := w.masker.Text(text); n > 0 {
 				w.replace(i, end, masked)
 				w.n += n - 1
 			}
@@ -338,8 +334,8 @@ func (w *walk) members(i int, at [][]string) {
 		}
 		if suspicious(asText(m.Key)) {
 			named = m.Name()
-			names := &Masker{key: w.masker.key, hub: w.masker.hub, found: w.masker.found}
-			if masked, n := names.text(named, w.depth+1); n > 0 { // written the wrong way round
+			names := &Masker{key: w.masker.key, hub: w.masker.hub, found: w.masker.found, depth: w.masker.depth}
+			if masked, n := names.Text(named); n > 0 { // written the wrong way round
 				at := i + offset(object, m.Key)
 				w.replace(at-len(`"`), at+len(m.Key)+len(`"`), masked)
 				w.n += n - 1

@@ -100,7 +100,7 @@ func leafDigest(salt, value []byte) digest {
 }
 
 // nameOf names a line by its leaves: its object, and the invocation that it is of, or the key of
-// standing records.
+// standing records. It is "" where one of the two has escapes, say.
 func nameOf(leaves []persist.Leaf) string {
 	var object, id []byte
 	for _, l := range leaves {
@@ -115,17 +115,14 @@ func nameOf(leaves []persist.Leaf) string {
 			break
 		}
 	}
-	if !isPlain(object) || !isPlain(id) {
-		return ""
+	// a short string without spaces and escapes is read as it is written
+	for _, value := range [...][]byte{object, id} {
+		if len(value) <= 2 || len(value) > 102 || value[0] != '"' || slices.ContainsFunc(value[1:len(value)-1],
+			func(c byte) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }) {
+			return ""
+		}
 	}
 	return string(object[1:len(object)-1]) + " " + string(id[1:len(id)-1])
-}
-
-// isPlain reports whether a JSON value is a short string without spaces and escapes: it is read as it is written.
-func isPlain(value []byte) bool {
-	return len(value) > 2 && len(value) <= 102 && value[0] == '"' &&
-		!slices.ContainsFunc(value[1:len(value)-1],
-			func(c byte) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' })
 }
 
 // digestOf returns the digest of a line with these leaves as e proves it. ok is false where e does

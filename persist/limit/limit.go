@@ -85,9 +85,6 @@ const maxSeen = 1000
 // New returns the policy of c.
 func New(c Config) *Policy { return &Policy{cfg: c, clients: clientLimits()} }
 
-// directPrefix begins the names of direct views.
-const directPrefix = "s/"
-
 // redaction is what holds of s for a direct view, of which nothing is cut.
 func (s Settings) redaction() Settings {
 	only := Settings{Redact: s.Redact, Strategy: tool.StrategyInline}
@@ -107,10 +104,12 @@ func (p *Policy) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 		settings = p.cfg.Default
 	}
 	var of clientLimit
-	if strings.HasPrefix(full.Profile, directPrefix) {
+	if strings.HasPrefix(full.Profile, tool.DirectPrefix) {
 		settings = settings.redaction()
 	} else if settings.MaxInlineTokens == 0 {
-		of = p.of(client)
+		if i := slices.IndexFunc(p.clients, func(c clientLimit) bool { return client.Is(c.name) }); i >= 0 {
+			of = p.clients[i]
+		}
 	}
 	if of.chars == 0 && settings.MaxInlineTokens == 0 && settings.Redact == "" && len(settings.Tools) == 0 {
 		return full
@@ -148,15 +147,6 @@ func (c Config) TakesIn(name tool.Name) bool {
 		return r.Artifacts != nil && (r.Artifacts.Resources || len(r.Artifacts.Files) > 0) &&
 			glob.Match(r.Match, string(name))
 	})
-}
-
-// of returns what is known of the client; the zero value for nothing.
-func (p *Policy) of(client tool.Client) clientLimit {
-	i := slices.IndexFunc(p.clients, func(c clientLimit) bool { return client.Is(c.name) })
-	if i < 0 {
-		return clientLimit{}
-	}
-	return p.clients[i]
 }
 
 // rulesOf returns the rules for the tools of full; nil where nothing is limited.

@@ -227,26 +227,23 @@ func (s *database) write(ctx context.Context) (*filling, error) {
 		deferred: make(map[tool.SurfaceID]int64)}, nil
 }
 
-// take takes a line in. What is no record that the store knows is kept as a line of no call.
+// take takes a line in. What is no record that the store knows is kept as a line of no call. Neither
+// statement of a new call returns rows: SQLite would write the pages that it changes to a temporary
+// file before.
 func (f *filling) take(ctx context.Context, s persist.Summary, text []byte) {
 	switch {
 	case s.Object == persist.ObjectStanding && s.Key != "":
 		f.exec(ctx, "INSERT INTO standing (id, line) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING", s.Key, string(text))
 		delete(f.deferred, tool.SurfaceID(s.Key))
+		return
 	case s.Invocation == "":
 		f.exec(ctx, "INSERT INTO lines (seq, ends, line) VALUES (NULL, $1, $2)", false, string(text))
-	default:
-		f.call(ctx, &s, text)
+		return
 	}
-}
-
-// call takes in a line of a call. Neither statement of a new call returns rows: SQLite would write the pages that it
-// changes to a temporary file before.
-func (f *filling) call(ctx context.Context, s *persist.Summary, text []byte) {
-	id, columns, isCall := string(s.Invocation), columnsOf(s), s.Object == persist.ObjectCall
+	id, columns, isCall := string(s.Invocation), columnsOf(&s), s.Object == persist.ObjectCall
 	added := f.exec(ctx, `INSERT INTO invocations (ended, tool, server, actor, client, profile, status, class, approved_by,
 		address, hub, worth, created, id, deferred) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
-		ON CONFLICT (id) DO NOTHING`, append(columns, id, f.deferredBy(ctx, s))...)
+		ON CONFLICT (id) DO NOTHING`, append(columns, id, f.deferredBy(ctx, &s))...)
 	if added == 0 && isCall {
 		changed := f.exec(ctx, `UPDATE invocations SET ended = $1, tool = $2, server = $3, actor = $4, client = $5,
 		profile = $6, status = $7,
@@ -307,51 +304,45 @@ func (f *filling) deferredBy(ctx context.Context, l *persist.Summary) int64 {
 	return tokens
 }
 
-// columnsOf are the values of the columns from ended to created.
+// columnsOf are the values of the columns from ended to created. worth is 2 for a call that a person
+// approved, and 1 for a denied one: in a store that is too large, these go last among the calls of
+// one caller.
 func columnsOf(s *persist.Summary) []any {
 	var ended any
 	if !s.Ended.IsZero() {
 		ended = s.Ended.UnixMicro()
 	}
-	return []any{ended, string(s.Tool), s.Server, s.Actor, s.Client, s.Profile, string(s.Status), string(s.Class),
-		s.ApprovedBy, s.Address, s.Hub, worth(s), s.Created.UnixMicro()}
-}
-
-// worth is 2 for a call that a person approved, and 1 for a denied one. In a store that is too large, these go last
-// among the calls of one caller.
-func worth(s *persist.Summary) int {
+	worth := 0
 	switch s.Class {
 	case tool.ClassPermissionDenied, tool.ClassApprovalRejected, tool.ClassPolicyBlocked, tool.ClassHookBlocked,
 		tool.ClassSandboxViolation:
-		return 1
+		worth = 1
+	default:
+		if s.ApprovedBy != "" {
+			worth = 2
+		}
 	}
-	if s.ApprovedBy != "" {
-		return 2
-	}
-	return 0
+	return []any{ended, string(s.Tool), s.Server, s.Actor, s.Client, s.Profile, string(s.Status), string(s.Class),
+		s.ApprovedBy, s.Address, s.Hub, worth, s.Created.UnixMicro()}
 }
 
-// exec returns how many rows it has changed.
+// exec returns how many rows it has changed. Texts become such as every database takes: UTF-8
+// without zero bytes.
 func (f *filling) exec(ctx context.Context, query string, args ...any) (changed int64) {
 	st := f.prepare(ctx, query)
 	if st == nil {
 		return 0
 	}
-	var done sql.Result
-	if done, f.err = st.ExecContext(ctx, storable(args)...); f.err == nil {
-		changed, f.err = done.RowsAffected()
-	}
-	return changed
-}
-
-// storable makes texts such as every database takes: UTF-8 without zero bytes.
-func storable(args []any) []any {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok {
 			args[i] = strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "\ufffd")
 		}
 	}
-	return args
+	var done sql.Result
+	if done, f.err = st.ExecContext(ctx, args...); f.err == nil {
+		changed, f.err = done.RowsAffected()
+	}
+	return changed
 }
 
 // prepare returns the statement of the query; nil after an error.

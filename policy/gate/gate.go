@@ -238,40 +238,28 @@ func (g *Gate) Retain(catalogs []tool.Catalog) {
 	})
 }
 
-// Call is a call that is to be decided about.
-type Call struct {
-	Invocation tool.InvocationID
-	Tool       *tool.Tool
-	Input      json.RawMessage // a JSON object
-	Meta       json.RawMessage
-	Actor      tool.Actor
-	Profile    string
-	Via        string // see policy.Request
-}
-
-// Request completes c for the Engine. It looks at the file system where the call names paths. An
-// error means that ctx is done or the input is no object.
-func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
-	r := policy.Request{Invocation: c.Invocation, Tool: c.Tool, Input: c.Input, Meta: c.Meta, Actor: c.Actor,
-		Profile: c.Profile, Via: c.Via}
-	k, from := g.of(c.Tool), g.options.Sources[c.Tool.Server]
-	root, ok := g.roots[c.Tool.Server]
+// Request completes r, which says who calls which tool with what input, for the Engine. It looks at
+// the file system where the call names paths. An error means that ctx is done or the input is no
+// object.
+func (g *Gate) Request(ctx context.Context, r policy.Request) (policy.Request, error) {
+	k, from := g.of(r.Tool), g.options.Sources[r.Tool.Server]
+	root, ok := g.roots[r.Tool.Server]
 	if !ok {
 		root = g.usual
 	}
-	root.Inside = from.Inside == c.Tool.Name
-	if dir, ok := from.Dirs[c.Tool.Name]; ok {
+	root.Inside = from.Inside == r.Tool.Name
+	if dir, ok := from.Dirs[r.Tool.Name]; ok {
 		root = target.NewRoot(dir, g.options.Home)
 	}
-	r.Facts, r.CWD, r.Env = k.facts, root.Dir, from.Env[c.Tool.Name]
-	if c.Tool.Hub != nil && c.Tool.Hub.Batches {
+	r.Facts, r.CWD, r.Env = k.facts, root.Dir, from.Env[r.Tool.Name]
+	if r.Tool.Hub != nil && r.Tool.Hub.Batches {
 		return r, nil
 	}
 	var err error
-	if c.Tool.Method {
+	if r.Tool.Method {
 		err = g.aimMethod(ctx, &r, k.plan, root)
 	} else {
-		r.Targets, err = k.plan.Resolve(ctx, c.Input, root)
+		r.Targets, err = k.plan.Resolve(ctx, r.Input, root)
 	}
 	if err != nil {
 		return r, err

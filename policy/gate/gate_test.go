@@ -70,7 +70,7 @@ func TestSecretsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := g.Request(t.Context(), gate.Call{Tool: writeTool(), Actor: tool.Actor{Name: "ann", Door: "http"},
+	r, err := g.Request(t.Context(), policy.Request{Tool: writeTool(), Actor: tool.Actor{Name: "ann", Door: "http"},
 		Input: json.RawMessage(`{"path":"https://u:SECRET@h.example/a.txt","password":"SECRET\"1","url":"https://u:SECRET@h.example/x?token=SECRET"}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestOwnFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := g.Request(t.Context(), gate.Call{Tool: test.tool, Input: input, Actor: tool.Actor{Name: "ann", Door: "http"}})
+		r, err := g.Request(t.Context(), policy.Request{Tool: test.tool, Input: input, Actor: tool.Actor{Name: "ann", Door: "http"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := g.Request(t.Context(), gate.Call{Tool: writeTool(), Input: input, Actor: tool.Actor{Name: "ann", Door: "http"}})
+		r, err := g.Request(t.Context(), policy.Request{Tool: writeTool(), Input: input, Actor: tool.Actor{Name: "ann", Door: "http"}})
 		if err != nil || len(r.Targets) == 0 {
 			t.Fatalf("%s: %+v, %v", given, r.Targets, err)
 		}
@@ -197,7 +197,7 @@ func TestHostsOfRulesAndAnswersAreThoseThatClientsGoTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := g.Request(t.Context(), gate.Call{Tool: fetch, Input: input, Actor: tool.Actor{Name: "ann", Door: "http", Session: "s"}})
+		r, err := g.Request(t.Context(), policy.Request{Tool: fetch, Input: input, Actor: tool.Actor{Name: "ann", Door: "http", Session: "s"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -330,7 +330,7 @@ func FuzzMessage(f *testing.F) {
 		}
 		w := writeTool()
 		w.Description = description
-		r, err := g.Request(t.Context(), gate.Call{Tool: w, Input: []byte(arguments), Actor: tool.Actor{Name: "a", Door: "http", Client: tool.Client{Name: client}}})
+		r, err := g.Request(t.Context(), policy.Request{Tool: w, Input: []byte(arguments), Actor: tool.Actor{Name: "a", Door: "http", Client: tool.Client{Name: client}}})
 		if err != nil {
 			t.Skip(err)
 		}
@@ -358,7 +358,7 @@ func BenchmarkPermission(b *testing.B) {
 	g := newGate(b, gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: rules}}}, b.TempDir())
 	for name, input := range map[string]string{"path": `{"path":"main.go","content":"x"}`, "no target": `{"content":"x"}`} {
 		b.Run(name, func(b *testing.B) {
-			c := gate.Call{Tool: writeTool(), Input: json.RawMessage(input), Actor: tool.Actor{Name: "ann", Door: "http"}}
+			c := policy.Request{Tool: writeTool(), Input: json.RawMessage(input), Actor: tool.Actor{Name: "ann", Door: "http"}}
 			b.ReportAllocs()
 			for b.Loop() {
 				r, err := g.Request(b.Context(), c)

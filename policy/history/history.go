@@ -192,7 +192,7 @@ func (c *Call) request(ctx context.Context, g *gate.Gate, tools Tools) (r policy
 	if t == nil {
 		return r, "no server offers the tool any more"
 	}
-	r, err := g.Request(ctx, gate.Call{Invocation: c.ID, Tool: t, Input: c.Input, Meta: c.Meta, Actor: c.Actor,
+	r, err := g.Request(ctx, policy.Request{Invocation: c.ID, Tool: t, Input: c.Input, Meta: c.Meta, Actor: c.Actor,
 		Profile: c.Profile, Via: c.Via})
 	if err != nil {
 		return r, "what it was aimed at cannot be found: " + err.Error()

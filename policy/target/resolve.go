@@ -1,7 +1,6 @@
 package target
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,7 +37,7 @@ func (p *Plan) Resolve(ctx context.Context, arguments json.RawMessage, root Root
 	n := nested{plan: p, resolution: r, size: len(arguments)}
 	_ = rawjson.Members(arguments, func(m rawjson.Member) bool {
 		if p.declared[string(m.Decoded())] && m.Value[0] != '{' && m.Value[0] != '[' {
-			return r.goesOn() // the usual case: nothing is in it
+			return !r.ended // the usual case: nothing is in it
 		}
 		name := m.Name()
 		at := "/" + rawjson.PointerToken(name)
@@ -46,7 +45,7 @@ func (p *Plan) Resolve(ctx context.Context, arguments json.RawMessage, root Root
 			return strings.EqualFold(a.steps[0], name) // walk looks at it, in other letter case
 		}) {
 			n.look(ctx, m.Value, at, at, 1)
-			return r.goesOn()
+			return !r.ended
 		}
 		text, _ := rawjson.String(m.Value)
 		if kind := facts.Undeclared(name, text); kind != "" {
@@ -55,9 +54,9 @@ func (p *Plan) Resolve(ctx context.Context, arguments json.RawMessage, root Root
 		} else {
 			n.look(ctx, m.Value, at, at, 1)
 		}
-		return r.goesOn()
+		return !r.ended
 	})
-	if err := cmp.Or(r.err, ctx.Err()); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("resolve targets: %w", err)
 	}
 	return r.targets, nil
@@ -67,14 +66,13 @@ func (p *Plan) Resolve(ctx context.Context, arguments json.RawMessage, root Root
 type resolution struct {
 	root    Root
 	targets []Target
-	err     error
-	full    bool
+	ended   bool // no more targets are looked for: there are too many, or ctx is done
 }
 
 // walk follows the pointer of a from value, along every member that some program could read as the
 // one it names: some decoders ignore letter case.
 func (r *resolution) walk(ctx context.Context, value []byte, a *argument, step int, at string, notes []Note) {
-	if !r.goesOn() {
+	if r.ended {
 		return
 	}
 	if step == len(a.steps) || a.Kind == facts.ArgumentCommand && step == len(a.steps)-1 && a.steps[step] == "*" {
@@ -99,12 +97,9 @@ func (r *resolution) walk(ctx context.Context, value []byte, a *argument, step i
 			with = append(slices.Clone(notes), KeyVariant)
 		}
 		r.walk(ctx, m.Value, a, step+1, at+"/"+rawjson.PointerToken(own), with)
-		return r.goesOn()
+		return !r.ended
 	})
 }
-
-// goesOn reports whether more targets are to be looked for.
-func (r *resolution) goesOn() bool { return r.err == nil && !r.full }
 
 // elements calls do with every element of an array and its index, for as long as the resolution goes on.
 func (r *resolution) elements(array []byte, do func(i int, v []byte)) error {
@@ -112,7 +107,7 @@ func (r *resolution) elements(array []byte, do func(i int, v []byte)) error {
 	return rawjson.Elements(array, func(v []byte) bool {
 		do(i, v)
 		i++
-		return r.goesOn()
+		return !r.ended
 	})
 }
 
@@ -189,18 +184,16 @@ func cut(text string) string { return hidden.Cut(text, maxGiven) }
 
 func (r *resolution) add(ctx context.Context, targets ...Target) {
 	for _, t := range targets {
-		if r.full {
+		if r.ended {
 			return
 		}
 		if len(r.targets) == maxTargets {
-			r.full = true
+			r.ended = true
 			t.Fault = fmt.Sprintf("the call names over %d targets: send fewer", maxTargets)
 		}
 		r.targets = append(r.targets, t)
 	}
-	if err := ctx.Err(); err != nil {
-		r.err = err
-	}
+	r.ended = r.ended || ctx.Err() != nil
 }
 
 // maxNested bounds the depth of pointers. A deeper value is looked at under the pointer of its
@@ -225,13 +218,13 @@ type nested struct {
 // look looks through value, which stands at the pointer at; pattern is that with "*" for every element of an array.
 func (n *nested) look(ctx context.Context, value []byte, at, pattern string, depth int) {
 	r := n.resolution
-	if len(value) == 0 || value[0] != '{' && value[0] != '[' || !r.goesOn() {
+	if len(value) == 0 || value[0] != '{' && value[0] != '[' || r.ended {
 		return
 	}
 	if n.work += len(value); n.work > max(leastWork, workFor*n.size) {
 		r.add(ctx, Target{Kind: Resource, Argument: at, Write: n.plan.write, Notes: []Note{Undeclared},
 			Fault: "holds much, deep within one another: nest it less, or send less"})
-		r.full = true
+		r.ended = true
 		return
 	}
 	if value[0] == '[' {
@@ -254,7 +247,7 @@ func (n *nested) look(ctx context.Context, value []byte, at, pattern string, dep
 			n.judge(ctx, m, there)
 		}
 		n.look(ctx, m.Value, there, like, depth+1)
-		return r.goesOn()
+		return !r.ended
 	})
 }
 
@@ -300,5 +293,4 @@ func (n *nested) judge(ctx context.Context, m rawjson.Member, at string) {
 		}
 		n.resolution.add(ctx, t)
 	}
-	n.resolution.err = cmp.Or(n.resolution.err, found.err)
 }

@@ -110,7 +110,6 @@ var mayImport = map[string]map[string]string{
 	},
 	"upstream": {
 		"upstream/internal/hop":       "writes params and capabilities",
-		"internal/queue":              "holds what waits for a slow reader",
 		"upstream/internal/transport": "moves messages",
 		"upstream/signin":             "has the tokens of servers",
 		"upstream/internal/child":     "starts and ends the programs of servers",

@@ -83,8 +83,8 @@ func (c *caller) Load(s *tool.Surface, tools ...*tool.Tool) {
 		delete(l.digests, l.order[0])
 		l.order = slices.Delete(l.order, 0, 1)
 	}
-	if news && s.ListsFound && c.out != nil {
-		c.out.put(note{key: tool.NoteToolsChanged, method: tool.NoteToolsChanged, params: json.RawMessage("{}")})
+	if news && s.ListsFound {
+		c.put(listChanged(tool.NoteToolsChanged))
 	}
 }
 

@@ -2,9 +2,7 @@ package downstream
 
 import (
 	"encoding/json"
-	"slices"
 	"sync"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -15,8 +13,7 @@ type Change struct {
 	Tools, Prompts, Resources bool // templates count as resources
 
 	// Sees narrows the change down to the callers for whom it is true: others see what they saw.
-	// Nil is all of them. It is called a moment later, concurrently with everything else, and must
-	// be quick.
+	// Nil is all of them. It must be quick.
 	Sees func(tool.Actor) bool
 }
 
@@ -30,13 +27,11 @@ type listener struct {
 	gone    chan struct{} // closed when nothing more will come
 }
 
-// listeners gathers changes of lists, and tells every listener of those that it wants.
+// listeners tells every listener of the changes of lists that it wants.
 type listeners struct {
-	mu    sync.Mutex
-	all   map[*listener]struct{}
-	over  bool                // the hub is stopping
-	since map[string][]Change // by profile: one that is everybody's, and one for each Sees
-	timer *time.Timer         // runs while since holds something
+	mu   sync.Mutex
+	all  map[*listener]struct{}
+	over bool // the hub is stopping
 }
 
 func (t *listeners) add(l *listener) {
@@ -47,7 +42,6 @@ func (t *listeners) add(l *listener) {
 		close(l.gone)
 		return
 	}
-	t.tellLocked() // what has changed before is no news to l
 	set(&t.all, l, struct{}{})
 }
 
@@ -73,9 +67,6 @@ func (t *listeners) closeWhere(match func(*listener) bool) {
 func (t *listeners) stop() {
 	t.mu.Lock()
 	t.over = true
-	if t.timer != nil {
-		t.timer.Stop()
-	}
 	t.mu.Unlock()
 	t.closeWhere(func(*listener) bool { return true })
 }
@@ -95,64 +86,33 @@ func (t *listeners) each(f func(*listener)) {
 	}
 }
 
-// gatherFor is the time for which changes are gathered, so that several of them become one notification.
-const gatherFor = 10 * time.Millisecond
-
-// changed gathers changes, and tells them to listeners a moment later.
+// changed puts the changes into the outboxes of the listeners that want them: one notification for each list.
 func (t *listeners) changed(changes ...Change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over || len(changes) == 0 {
-		return
-	}
-	if len(t.since) == 0 {
-		t.since = make(map[string][]Change)
-		t.timer = time.AfterFunc(gatherFor, t.tell)
-	}
-	for _, c := range changes {
-		all := t.since[c.Profile]
-		at := slices.IndexFunc(all, func(before Change) bool { return before.Sees == nil && c.Sees == nil })
-		if at < 0 {
-			t.since[c.Profile] = append(all, c)
-			continue
-		}
-		before := &all[at]
-		before.Tools, before.Prompts, before.Resources = c.Tools || before.Tools, c.Prompts ||
-			before.Prompts, c.Resources || before.Resources
-	}
-}
-
-// tell puts the gathered changes into the outboxes of the listeners that want them.
-func (t *listeners) tell() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.tellLocked()
-}
-
-func (t *listeners) tellLocked() {
-	since := t.since
-	if len(since) == 0 {
-		return
-	}
-	t.since = nil
 	for l := range t.all {
-		var c Change
-		for _, some := range since[l.profile] {
-			wanted := some.Tools && l.wants.Tools || some.Prompts && l.wants.Prompts || some.Resources &&
-				l.wants.Resources
-			if wanted && (some.Sees == nil || some.Sees(l.actor)) {
-				c.Tools, c.Prompts, c.Resources = c.Tools || some.Tools, c.Prompts || some.Prompts, c.Resources ||
-					some.Resources
+		var news Change
+		for _, c := range changes {
+			tools, prompts, resources := c.Tools && l.wants.Tools, c.Prompts && l.wants.Prompts,
+				c.Resources && l.wants.Resources
+			if c.Profile == l.profile && (tools || prompts || resources) && (c.Sees == nil || c.Sees(l.actor)) {
+				news.Tools, news.Prompts = news.Tools || tools, news.Prompts || prompts
+				news.Resources = news.Resources || resources
 			}
 		}
 		for _, k := range []struct {
-			changed, wanted bool
-			method          string
-		}{{c.Tools, l.wants.Tools, tool.NoteToolsChanged}, {c.Prompts, l.wants.Prompts, tool.NotePromptsChanged},
-			{c.Resources, l.wants.Resources, tool.NoteResourcesChanged}} {
-			if k.changed && k.wanted {
-				l.out.put(note{key: k.method, method: k.method, params: json.RawMessage("{}")})
+			changed bool
+			method  string
+		}{{news.Tools, tool.NoteToolsChanged}, {news.Prompts, tool.NotePromptsChanged},
+			{news.Resources, tool.NoteResourcesChanged}} {
+			if k.changed {
+				l.out.put(listChanged(k.method))
 			}
 		}
 	}
+}
+
+// listChanged is the notification of a list's change.
+func listChanged(method string) note {
+	return note{key: method, method: method, params: json.RawMessage("{}")}
 }

@@ -43,8 +43,9 @@ func (s *Server) initialize(ctx context.Context, profile string, m *jsonrpc.Mess
 	client.Apps = showsApps(capabilitiesOf(m))
 	client.ProtocolVersion = negotiated(rawjson.Text(m.Params, "protocolVersion"))
 	hello := &mcp.InitializeResult{ProtocolVersion: client.ProtocolVersion, ServerInfo: s.impl}
-	hello.Capabilities, hello.Instructions = s.surfaces.description(profile, client)
-	result, err := withDeclared(hello, s.surfaces.declared(profile, client))
+	caps, instructions := s.surfaces.description(profile, client)
+	hello.Instructions = instructions
+	result, err := withCapabilities(hello, caps)
 	if err != nil {
 		return client, nil, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
 	}
@@ -61,8 +62,9 @@ func (s *Server) discover(_ context.Context, p *peer, m *jsonrpc.Message, r repl
 	found := &mcp.DiscoverResult{Meta: mcp.Meta{mcp.MetaKeyServerInfo: s.impl}, SupportedVersions: protocolVersions(),
 		Cacheable: mcp.Cacheable{CacheScope: "private"}}
 	found.ResultType = "complete"
-	found.Capabilities, found.Instructions = s.surfaces.description(p.profile, p.actor.Client)
-	text, err := withDeclared(found, s.surfaces.declared(p.profile, p.actor.Client))
+	caps, instructions := s.surfaces.description(p.profile, p.actor.Client)
+	found.Instructions = instructions
+	text, err := withCapabilities(found, caps)
 	if err != nil {
 		return &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
 	}

@@ -200,7 +200,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	return nil, false
 }
 
-// tooLarge logs that a client's message was refused because it has more than limit bytes, and returns the answer.
+// tooLarge logs that a client's message was refused because it has more than limit bytes, and returns
+// the answer.
 func (s *Server) tooLarge(limit int64) *tool.RPCError {
 	s.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit", "hub.limits.client_message",
 		"bytes", limit)

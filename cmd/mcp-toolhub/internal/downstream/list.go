@@ -29,8 +29,8 @@ type listedItems struct {
 	declaration func(i int) json.RawMessage
 }
 
-// listing returns the items of the list that method reads.
-func (v *surfaceReader) listing(p *peer, method string, surface *tool.Surface) listedItems {
+// listing returns the items of the list that method reads, among resources with the caller's own.
+func (v *surfaceReader) listing(p *peer, method string, surface *tool.Surface, own []tool.Feature) listedItems {
 	var f tool.Features
 	if surface.Features != nil {
 		f = *surface.Features
@@ -39,7 +39,7 @@ func (v *surfaceReader) listing(p *peer, method string, surface *tool.Surface) l
 	case tool.MethodPromptsList:
 		return featureListing("prompts", f.Prompts)
 	case tool.MethodResourcesList:
-		return featureListing("resources", f.Resources)
+		return featureListing("resources", append(slices.Clip(f.Resources), own...))
 	case tool.MethodTemplatesList:
 		return featureListing("resourceTemplates", f.Templates)
 	}
@@ -72,10 +72,7 @@ func (v *surfaceReader) list(ctx context.Context, p *peer, m *jsonrpc.Message, r
 	if m.Method == tool.MethodResourcesList && surface.Features != nil {
 		own = v.personalResources(ctx, p, surface.Features)
 	}
-	l := v.listing(p, m.Method, surface)
-	if len(own) > 0 {
-		l = featureListing("resources", slices.Concat(surface.Features.Resources, own))
-	}
+	l := v.listing(p, m.Method, surface, own)
 	from, refusal := l.start(m.Params)
 	if refusal != nil {
 		return refusal

@@ -24,8 +24,12 @@ type listenStreams struct {
 type listenFilter struct {
 	tools, prompts, resources bool
 	uris                      []string
+	taskIDs                   json.RawMessage  // nil where absent
 	others                    []rawjson.Member // what else is asked for
 }
+
+// maxListened bounds the resources of one subscriptions/listen. Those of a session are bounded where it subscribes.
+const maxListened = 1000
 
 func readListen(params json.RawMessage) (want listenFilter, refusal *tool.RPCError) {
 	filter, ok := rawjson.Get(params, "notifications")
@@ -53,7 +57,7 @@ func readListen(params json.RawMessage) (want listenFilter, refusal *tool.RPCErr
 				switch {
 				case !ok || uri == "":
 					fault = "resourceSubscriptions must hold URIs"
-				case len(want.uris) >= maxSubscriptions:
+				case len(want.uris) >= maxListened:
 					fault = "resourceSubscriptions holds more than 1000 URIs"
 				case !slices.Contains(want.uris, uri):
 					want.uris = append(want.uris, uri)
@@ -63,6 +67,8 @@ func readListen(params json.RawMessage) (want listenFilter, refusal *tool.RPCErr
 			if err != nil {
 				fault = "resourceSubscriptions must be an array"
 			}
+		case filterTaskIDs:
+			want.taskIDs = m.Value
 		default:
 			want.others = append(want.others, m)
 		}
@@ -93,12 +99,12 @@ func (s *listenStreams) serve(ctx context.Context, p *peer, m *jsonrpc.Message, 
 	defer s.listeners.remove(l)
 	made := s.subscriptions.makeAll(ctx, p, surface, want.uris, l.out)
 	defer inParallel(slices.Values(made), func(sub *subscription) { s.subscriptions.end(ctx, sub) })
-	forwarded, refusal := s.forward(ctx, p, surface, want.others, l.out)
+	forwarded, refusal := s.forward(ctx, p, surface, want, l.out)
 	if refusal != nil {
 		return refusal
 	}
 	defer forwarded.stop()
-	agreed, err := l.out.tagged(acknowledged(want, made, forwarded.agreed()))
+	agreed, err := l.out.tagged(acknowledged(want, made, forwarded))
 	if err != nil {
 		return &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
 	}
@@ -121,7 +127,7 @@ func (s *listenStreams) serve(ctx context.Context, p *peer, m *jsonrpc.Message, 
 }
 
 // acknowledged returns the params that say what is listened to.
-func acknowledged(want listenFilter, made []*subscription, others []rawjson.Change) json.RawMessage {
+func acknowledged(want listenFilter, made []*subscription, forwarded *forwardedListen) json.RawMessage {
 	out := []byte(`{"notifications":{`)
 	for _, list := range []struct {
 		name   string
@@ -132,19 +138,21 @@ func acknowledged(want listenFilter, made []*subscription, others []rawjson.Chan
 			out = rawjson.AppendMember(out, list.name, []byte("true"))
 		}
 	}
-	if len(made) > 0 {
-		uris := []byte{'['}
-		for _, sub := range made {
-			uris = append(append(uris, rawjson.Quote(sub.shown)...), ',')
-		}
-		uris[len(uris)-1] = ']'
-		out = rawjson.AppendMember(out, "resourceSubscriptions", uris)
+	var uris []string
+	for _, sub := range made {
+		uris = append(uris, sub.shown)
 	}
-	for _, o := range others {
-		name := rawjson.Quote(o.Name)
-		out = rawjson.AppendMember(out, string(name[1:len(name)-1]), o.Value)
+	out = appendTexts(out, "resourceSubscriptions", uris)
+	return append(forwarded.appendAgreed(out), "}}"...)
+}
+
+// appendTexts appends a member with texts to an open object, unless there are none.
+func appendTexts(open []byte, name string, texts []string) []byte {
+	if len(texts) == 0 {
+		return open
 	}
-	return append(out, "}}"...)
+	list, _ := rawjson.Encode(texts) // texts always encode
+	return rawjson.AppendMember(open, name, list)
 }
 
 // forwardedListen is the part of a client's subscriptions/listen that servers serve themselves:
@@ -153,40 +161,34 @@ func acknowledged(want listenFilter, made []*subscription, others []rawjson.Chan
 type forwardedListen struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
+	servers []*serverListen
 
-	mu       sync.Mutex
-	agreedTo map[string]rawjson.Change // by name of the member
-	taskIDs  []string                  // of the tasks agreed to, as the client knows them
-	open     int                       // servers that have not refused
+	mu   sync.Mutex
+	open int // servers that have not refused
 }
 
 // filterTaskIDs is the member of the filter that holds ids of tasks.
 const filterTaskIDs = "taskIds"
 
-// maxListenedTasks bounds the tasks of one subscriptions/listen.
-const maxListenedTasks = 1000
-
-// forward listens at servers to what others asks for, and returns when each has agreed or been given up on. Their
-// notifications go to out.
-func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surface, others []rawjson.Member,
-	out *outbox) (
-	*forwardedListen, *tool.RPCError,
-) {
-	ctx, end := context.WithCancel(ctx)
-	f := &forwardedListen{end: end, agreedTo: make(map[string]rawjson.Change)}
-	tasks, rest, refusal := s.split(p, surface, others)
+// forward listens at servers to the tasks and to what else is wanted, and returns when each has agreed or been given up
+// on. Their notifications go to out.
+func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surface, want listenFilter,
+	out *outbox) (*forwardedListen, *tool.RPCError) {
+	tasks, refusal := s.tasksOf(p, surface, want.taskIDs)
 	if refusal != nil {
-		end()
 		return nil, refusal
 	}
-	if len(rest) > 0 {
+	var rest []rawjson.Member
+	if len(want.others) > 0 && direct(p.profile) && surface.Features != nil && len(surface.Features.Servers) == 1 {
 		asked := &jsonrpc.Message{Method: tool.MethodListen}
 		to, nothing := onward{server: surface.Features.Servers[0], unknown: true},
 			func(context.Context) error { return nil }
-		if s.forwarder.permitted(ctx, p, asked, to, nothing) != nil {
-			rest = nil // as from a server that does not know it
+		if s.forwarder.permitted(ctx, p, asked, to, nothing) == nil { // else as from a server that does not know it
+			rest = want.others
 		}
 	}
+	ctx, end := context.WithCancel(ctx)
+	f := &forwardedListen{end: end}
 	servers := make(map[string][]*ownership)
 	for _, b := range tasks {
 		servers[b.server] = append(servers[b.server], b)
@@ -201,6 +203,7 @@ func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surf
 		acks.Add(1)
 		w := &serverListen{server: server, tasks: servers[server], rest: rest, peer: p, out: out, of: f,
 			acked: sync.OnceFunc(acks.Done)}
+		f.servers = append(f.servers, w)
 		f.running.Go(func() {
 			defer w.acked()
 			err := s.deps.Servers.Listen(ctx, &tool.Request{Server: server, Params: w.params(), Hop: p.hop,
@@ -223,59 +226,61 @@ func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surf
 	return f, nil
 }
 
-// split divides what a client asks for into its tasks, among those that it names, and the rest for
-// a direct view's server.
-func (s *listenStreams) split(p *peer, surface *tool.Surface, others []rawjson.Member) (tasks []*ownership,
-	rest []rawjson.Member,
+// tasksOf returns the tasks of p that a client names.
+func (s *listenStreams) tasksOf(p *peer, surface *tool.Surface, ids json.RawMessage) (tasks []*ownership,
 	refusal *tool.RPCError) {
-	if surface.Features == nil {
-		return nil, nil, nil
+	if ids == nil || surface.Features == nil {
+		return nil, nil
 	}
-	servers := surface.Features.Servers
-	for _, m := range others {
-		if m.Name() != filterTaskIDs {
-			if direct(p.profile) && len(servers) == 1 {
-				rest = append(rest, m)
-			}
-			continue
+	if _, refusal := s.tasks.servers(p, tool.MethodListen); refusal != nil {
+		if refusal.Code == tool.CodeMissingCapabilities {
+			return nil, refusal
 		}
-		if _, refusal := s.tasks.servers(p, tool.MethodListen); refusal != nil {
-			if refusal.Code == tool.CodeMissingCapabilities {
-				return nil, nil, refusal
-			}
-			continue // no server has tasks: none is agreed to
-		}
-		own := make(map[string]*ownership) // those that were not named yet: a client may name any number
-		for _, b := range s.ownerships.tasks(p, servers) {
-			own[b.idFor(p.profile)] = b
-		}
-		bad := rawjson.Elements(m.Value, func(e []byte) bool {
-			id, _ := rawjson.String(e)
-			if b := own[id]; b != nil {
-				delete(own, id)
-				tasks = append(tasks, b)
-			}
-			return len(own) > 0 && len(tasks) < maxListenedTasks
-		})
-		if bad != nil {
-			return nil, nil, invalidParams(filterTaskIDs + " must be an array")
-		}
+		return nil, nil // no server has tasks: none is agreed to
 	}
-	return tasks, rest, nil
+	own := make(map[string]*ownership) // those that were not named yet: a client may name any number
+	for _, b := range s.ownerships.tasks(p, surface.Features.Servers) {
+		own[b.idFor(p.profile)] = b
+	}
+	bad := rawjson.Elements(ids, func(e []byte) bool {
+		id, _ := rawjson.String(e)
+		if b := own[id]; b != nil {
+			delete(own, id)
+			tasks = append(tasks, b)
+		}
+		return len(own) > 0
+	})
+	if bad != nil {
+		return nil, invalidParams(filterTaskIDs + " must be an array")
+	}
+	return tasks, nil
 }
 
-// agreed returns the members that say what servers have agreed to.
-func (f *forwardedListen) agreed() (all []rawjson.Change) {
+// appendAgreed appends the members of a filter that say what servers have agreed to.
+func (f *forwardedListen) appendAgreed(filter []byte) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.taskIDs) > 0 {
-		list, _ := json.Marshal(f.taskIDs) // texts always encode
-		all = append(all, rawjson.Change{Name: filterTaskIDs, Value: list})
+	var tasks []string
+	for _, w := range f.servers {
+		agreed := make(map[string]bool)
+		ids, _ := rawjson.Get(w.agreedTo, filterTaskIDs)
+		_ = rawjson.Elements(ids, func(e []byte) bool { // none where it is absent
+			id, _ := rawjson.String(e)
+			agreed[id] = true
+			return true
+		})
+		for _, b := range w.tasks {
+			if agreed[b.id] {
+				tasks = append(tasks, b.idFor(w.peer.profile))
+			}
+		}
+		for _, m := range w.rest {
+			if value, ok := rawjson.Get(w.agreedTo, m.Name()); ok {
+				filter = rawjson.AppendMember(filter, string(m.Key), value)
+			}
+		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.agreedTo)) {
-		all = append(all, f.agreedTo[name])
-	}
-	return all
+	return appendTexts(filter, filterTaskIDs, tasks)
 }
 
 // some reports whether anything is listened to.
@@ -300,19 +305,17 @@ type serverListen struct {
 	out    *outbox
 	of     *forwardedListen
 	acked  func()
+
+	agreedTo json.RawMessage // the filter that the server agreed to first; of.mu guards it
 }
 
 // params returns the params that ask the server for it.
 func (w *serverListen) params() json.RawMessage {
-	out := []byte(`{"notifications":{`)
-	if len(w.tasks) > 0 {
-		ids := make([]string, len(w.tasks))
-		for i, b := range w.tasks {
-			ids[i] = b.id
-		}
-		list, _ := json.Marshal(ids) // texts always encode
-		out = rawjson.AppendMember(out, filterTaskIDs, list)
+	ids := make([]string, len(w.tasks))
+	for i, b := range w.tasks {
+		ids[i] = b.id
 	}
+	out := appendTexts([]byte(`{"notifications":{`), filterTaskIDs, ids)
 	for _, m := range w.rest {
 		out = rawjson.AppendMember(out, string(m.Key), m.Value)
 	}
@@ -324,32 +327,9 @@ func (w *serverListen) agreed(filter json.RawMessage) {
 	defer w.acked()
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
-	_ = rawjson.Members(filter, func(m rawjson.Member) bool {
-		if m.Name() == filterTaskIDs {
-			_ = rawjson.Elements(m.Value, func(e []byte) bool {
-				id, _ := rawjson.String(e)
-				if b := w.task(id); b != nil && !slices.Contains(w.of.taskIDs, b.idFor(w.peer.profile)) {
-					w.of.taskIDs = append(w.of.taskIDs, b.idFor(w.peer.profile))
-				}
-				return true
-			})
-			return true
-		}
-		asked := slices.ContainsFunc(w.rest, func(own rawjson.Member) bool { return own.Name() == m.Name() })
-		if _, known := w.of.agreedTo[m.Name()]; asked && !known {
-			w.of.agreedTo[m.Name()] = rawjson.Change{Name: m.Name(), Value: slices.Clone(m.Value)}
-		}
-		return true
-	})
-}
-
-// task returns the task that the server calls id, if it is listened to.
-func (w *serverListen) task(id string) *ownership {
-	i := slices.IndexFunc(w.tasks, func(b *ownership) bool { return b.id == id })
-	if i < 0 {
-		return nil
+	if w.agreedTo == nil {
+		w.agreedTo = slices.Clone(filter)
 	}
-	return w.tasks[i]
 }
 
 // said passes on notifications about these tasks, and those that the hub does not know where they were asked for.
@@ -357,10 +337,11 @@ func (w *serverListen) said(ctx context.Context, n tool.Notification) {
 	switch {
 	case n.Method == tool.NoteTask:
 		id, _ := rawjson.GetString(n.Params, "taskId")
-		b := w.task(id)
-		if b == nil {
+		i := slices.IndexFunc(w.tasks, func(b *ownership) bool { return b.id == id })
+		if i < 0 {
 			return
 		}
+		b := w.tasks[i]
 		to := answeredRequest{method: tool.MethodTaskGet,
 			onward: onward{server: w.server, from: b.idFor(w.peer.profile), to: b.id, task: b.task}}
 		tell := func() {

@@ -443,7 +443,6 @@ func TestChangeDuringInitialize(t *testing.T) {
 		s.listeners.mu.Unlock()
 	}
 	s.Changed(Change{Profile: "default", Prompts: true})
-	s.listeners.tell()
 	r := bufio.NewScanner(outR)
 	for _, want := range []string{`{"jsonrpc":"2.0","id":0,"result":`, promptsChanged} {
 		if !r.Scan() || !strings.HasPrefix(r.Text(), want) {

@@ -194,7 +194,8 @@ func (f *inflight) add(ctx context.Context, id json.RawMessage) (context.Context
 	return ctx, call, nil
 }
 
-// end makes the id free, and reports whether the client has cancelled the call. It may be called again, and for nil.
+// end makes the id free, and reports whether the client has cancelled the call. It may be called
+// again, and for nil.
 func (c *inflightCall) end() (withdrawn bool) {
 	if c == nil {
 		return false

@@ -201,8 +201,7 @@ func (s *Server) Elicited(id string) {
 		Params: append(rawjson.AppendMember([]byte("{"), "elicitationId", rawjson.Quote(id)), '}')})
 }
 
-// Changed tells the clients of the profiles that their lists have changed. Several calls in quick succession become one
-// notification of each kind.
+// Changed tells the clients of the profiles that their lists have changed.
 func (s *Server) Changed(changes ...Change) { s.listeners.changed(changes...) }
 
 // Apply puts other settings into force, for requests from now on. Sessions and standing streams
@@ -376,7 +375,7 @@ type Servers interface {
 	SetLogLevel(level string)
 
 	// OnNotification makes f take the notifications that belong to no call: log messages and
-	// changes of resources. It is called before the servers are started; f returns quickly.
+	// changes of resources. It is called before the servers are started; f does not block.
 	OnNotification(f func(tool.Notification))
 }
 

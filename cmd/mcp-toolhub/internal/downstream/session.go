@@ -120,7 +120,7 @@ func (d *httpDoor) takeUp(r *entry) error {
 	s := d.newSession(r, id, known)
 	s.caller.questions.series += rand.Text() + "-"
 	for _, method := range d.server.surfaces.listChanges(s) {
-		s.caller.out.put(note{key: method, method: method, params: json.RawMessage("{}")})
+		s.caller.out.put(listChanged(method))
 	}
 	if err := t.enter(s); err != nil {
 		return err

@@ -2,7 +2,6 @@ package downstream
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -29,9 +28,6 @@ type subscription struct {
 	made     bool  // the server has accepted it; changing guards this and err
 	err      error // why it has not
 }
-
-// maxSubscriptions bounds the resources of one session, or of one subscriptions/listen.
-const maxSubscriptions = 1000
 
 // subscribeWithin bounds the time that a server may take to start and to accept a subscription, unsubscribeWithin its
 // end.
@@ -172,10 +168,6 @@ func (t *resourceSubscriptions) enter(ctx context.Context, c *caller, fresh *sub
 	case c.over:
 		c.mu.Unlock()
 		return &tool.RPCError{Code: tool.CodeInternalError, Message: "the session has ended: initialize again"}
-	case len(c.subscriptions) >= maxSubscriptions:
-		c.mu.Unlock()
-		return &tool.RPCError{Code: tool.CodeInternalError, Message: fmt.Sprintf(
-			"%d resources are subscribed to in this session: unsubscribe from others first", maxSubscriptions)}
 	case c.subscriptions == nil:
 		c.subscriptions = make(map[string]*subscription)
 		go t.endWith(context.WithoutCancel(ctx), c)

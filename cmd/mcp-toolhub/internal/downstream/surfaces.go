@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -130,31 +128,66 @@ func (v *surfaceReader) shows(l *listener, server string) bool {
 	return err == nil && surface.Features != nil && slices.Contains(surface.Features.Servers, server)
 }
 
-// description returns the capabilities and the instructions of a surface, as the client gets them.
-func (v *surfaceReader) description(profile string, client tool.Client) (*mcp.ServerCapabilities, string) {
-	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
+// description returns the capabilities and the instructions of a surface, as the client gets them. What
+// is experimental or extends the protocol it has as the server wrote it, on a direct view only.
+func (v *surfaceReader) description(profile string, client tool.Client) (caps []byte, instructions string) {
+	caps, instructions = []byte("{"), v.cfg().Instructions
+	add := func(has bool, name, value string) {
+		if has {
+			caps = rawjson.AppendMember(caps, name, []byte(value))
+		}
+	}
+	var able tool.Abilities
 	surface, err := v.deps.Surfaces.Surface(profile, tool.Actor{Client: client})
-	if err == nil && surface.Results.Cuts() { // stored results are resources
-		caps.Resources = &mcp.ResourceCapabilities{}
+	if err == nil && surface.Features != nil {
+		able, instructions = v.abilities(surface), v.instructions(surface.Features)
 	}
-	if err != nil || surface.Features == nil {
-		return caps, v.cfg().Instructions
+	add(able.Completions, "completions", "{}")
+	add(able.Logging, "logging", "{}")
+	add(able.Prompts, "prompts", `{"listChanged":true}`)
+	switch {
+	case able.Resources && able.Subscribe:
+		add(true, "resources", `{"listChanged":true,"subscribe":true}`)
+	case able.Resources:
+		add(true, "resources", `{"listChanged":true}`)
+	default:
+		add(err == nil && surface.Results.Cuts(), "resources", "{}") // stored results are resources
 	}
-	able := v.abilities(surface)
-	if able.Prompts {
-		caps.Prompts = &mcp.PromptCapabilities{ListChanged: true}
+	add(true, "tools", `{"listChanged":true}`)
+	add(direct(profile) && able.Experimental != "", "experimental", able.Experimental)
+	extensions := extensionsOf(able, profile, client)
+	add(!empty(extensions), "extensions", string(extensions))
+	if t := able.Tasks; client.ProtocolVersion == tasksSince && t != (tool.Tasks{}) {
+		tasks := []byte("{")
+		if t.List {
+			tasks = rawjson.AppendMember(tasks, "list", []byte("{}"))
+		}
+		if t.Cancel {
+			tasks = rawjson.AppendMember(tasks, "cancel", []byte("{}"))
+		}
+		if t.Calls {
+			tasks = rawjson.AppendMember(tasks, "requests", []byte(`{"tools":{"call":{}}}`))
+		}
+		add(true, "tasks", string(tasks)+"}")
 	}
-	if able.Resources {
-		caps.Resources = &mcp.ResourceCapabilities{ListChanged: true, Subscribe: able.Subscribe}
+	return append(caps, '}'), instructions
+}
+
+// extensionsOf returns the extensions of the protocol that a client can use: tasks where its revision has
+// them, and on a direct view what else the server has.
+func extensionsOf(able tool.Abilities, profile string, client tool.Client) (extensions []byte) {
+	extensions = []byte("{}")
+	if direct(profile) && able.Extensions != "" {
+		extensions = []byte(able.Extensions)
 	}
-	if able.Completions {
-		caps.Completions = &mcp.CompletionCapabilities{}
+	_, has := rawjson.Get(extensions, tool.TaskExtension)
+	switch follows := client.ProtocolVersion >= modernVersion && able.TaskExtension; {
+	case has && !follows:
+		extensions, _, _ = rawjson.Delete(extensions, tool.TaskExtension) // nil for what is no object
+	case !has && follows:
+		extensions, _ = rawjson.Set(extensions, tool.TaskExtension, []byte("{}"))
 	}
-	if able.Logging {
-		//lint:ignore SA1019 logging is deprecated from 2026-07-28 on and still a part of every revision: servers have it
-		caps.Logging = &mcp.LoggingCapabilities{}
-	}
-	return caps, v.instructions(surface.Features)
+	return extensions
 }
 
 // maxInstructions bounds the characters of instructions for a client. Claude Code cuts off the rest after some 4,100.
@@ -176,59 +209,13 @@ func (v *surfaceReader) instructions(f *tool.Features) string {
 	return text
 }
 
-// withDeclared writes a result with capabilities that the SDK does not know, or would decode.
-func withDeclared(result any, declared []rawjson.Change) ([]byte, error) {
+// withCapabilities writes a result without capabilities, and these in it.
+func withCapabilities(result any, caps []byte) ([]byte, error) {
 	text, err := json.Marshal(result)
-	for _, c := range declared {
-		if err == nil {
-			text, err = rawjson.SetIn(text, c.Value, "capabilities", c.Name)
-		}
-	}
-	return text, err
-}
-
-// declared returns the capabilities of a surface that the SDK does not know: tasks where the
-// client's revision has them, and on a direct view what is experimental and what extends the
-// protocol, as the server wrote it.
-func (v *surfaceReader) declared(profile string, client tool.Client) (all []rawjson.Change) {
-	surface, err := v.deps.Surfaces.Surface(profile, tool.Actor{Client: client})
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	able, modern := v.abilities(surface), client.ProtocolVersion >= modernVersion
-	extensions := []byte("{}")
-	if direct(profile) {
-		if able.Experimental != "" {
-			all = append(all, rawjson.Change{Name: "experimental", Value: []byte(able.Experimental)})
-		}
-		if able.Extensions != "" {
-			extensions = []byte(able.Extensions)
-		}
-	}
-	_, has := rawjson.Get(extensions, tool.TaskExtension)
-	switch follows := modern && able.TaskExtension; {
-	case has && !follows:
-		extensions, _, err = rawjson.Delete(extensions, tool.TaskExtension)
-	case !has && follows:
-		extensions, err = rawjson.Set(extensions, tool.TaskExtension, []byte("{}"))
-	}
-	if err == nil && !empty(extensions) {
-		all = append(all, rawjson.Change{Name: "extensions", Value: extensions})
-	}
-	if t := able.Tasks; client.ProtocolVersion == tasksSince && t != (tool.Tasks{}) {
-		tasks := []byte("{")
-		if t.List {
-			tasks = rawjson.AppendMember(tasks, "list", []byte("{}"))
-		}
-		if t.Cancel {
-			tasks = rawjson.AppendMember(tasks, "cancel", []byte("{}"))
-		}
-		if t.Calls {
-			tasks = rawjson.AppendMember(tasks, "requests", []byte(`{"tools":{"call":{}}}`))
-		}
-		all = append(all, rawjson.Change{Name: "tasks", Value: append(tasks, '}')})
-	}
-	return all
+	return rawjson.Set(text, "capabilities", caps)
 }
 
 // listChanges returns the notifications of changes of those lists that a session's client knows to exist.

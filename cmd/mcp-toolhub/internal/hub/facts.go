@@ -75,7 +75,7 @@ func Known(ctx context.Context, h *Hub, name tool.Name, r *policy.Request) error
 	if r.Input == nil {
 		r.Input = json.RawMessage(`{}`)
 	}
-	full, err := h.Surfaces.Now().Gate.Request(ctx, gate.Call{Invocation: r.Invocation, Tool: t, Input: r.Input,
+	full, err := h.Surfaces.Now().Gate.Request(ctx, policy.Request{Invocation: r.Invocation, Tool: t, Input: r.Input,
 		Meta: r.Meta, Actor: r.Actor, Profile: r.Profile})
 	if err != nil {
 		return err

@@ -72,16 +72,16 @@ func (s *surfaces) Refresh() {
 	catalogs := s.catalogs(now)
 	s.offer(now, catalogs)
 	held := s.loader.Update(catalogs)
-	all := withLists(now.names.Update(catalogs), held)
+	all := changesOf(withLists(now.names.Update(catalogs), held))
 	for _, said := range s.group.ServerChanges() { // for those who see that one server alone
 		if said.Person != "" {
-			s.announcePersonal(now, said)
+			all = append(all, personalChanges(now, said)...)
 			continue
 		}
-		all = append(all, namespace.Change{Profile: downstream.DirectView(said.Server), Tools: said.Tools,
+		all = append(all, downstream.Change{Profile: downstream.DirectView(said.Server), Tools: said.Tools,
 			Prompts: said.Prompts, Resources: said.Resources})
 	}
-	s.announce(all)
+	s.changed(all...)
 	s.refreshed.Store(changes)
 }
 
@@ -107,8 +107,8 @@ func (s *surfaces) replace(next *Configured, serve func()) {
 	held := s.loader.Apply(next.Settings.Deferred)
 	s.updating.Unlock()
 	serve()
-	s.announce(withLists(next.names.Since(before.names), append(said, held...)))
-	s.announcePermitted(before, next)
+	all := changesOf(withLists(next.names.Since(before.names), append(said, held...)))
+	s.changed(append(all, permittedChanges(before, next)...)...)
 }
 
 // withLists adds the tool lists of profiles to changes.
@@ -124,20 +124,18 @@ func withLists(changes []namespace.Change, profiles []string) []namespace.Change
 	return changes
 }
 
-// announce tells clients what has changed for them.
-func (s *surfaces) announce(changes []namespace.Change) {
-	all := make([]downstream.Change, 0, len(changes))
+// changesOf returns changes as clients are told of them.
+func changesOf(changes []namespace.Change) (all []downstream.Change) {
 	for _, c := range changes {
 		all = append(all, downstream.Change{Profile: c.Profile, Tools: c.Tools, Prompts: c.Prompts,
 			Resources: c.Resources})
 	}
-	s.changed(all...)
+	return all
 }
 
-// announcePersonal tells the clients of one person what a server has told that person. Only
+// personalChanges is for the clients of one person, which a server has told of a change. Only
 // resources are listed for one person.
-func (s *surfaces) announcePersonal(now *Configured, said upstream.ServerChange) {
-	var changes []downstream.Change
+func personalChanges(now *Configured, said upstream.ServerChange) (changes []downstream.Change) {
 	sees := func(a tool.Actor) bool { return a.Name == said.Person }
 	for _, view := range now.views() {
 		if alone := view == downstream.DirectView(said.Server); alone || said.Resources {
@@ -145,12 +143,11 @@ func (s *surfaces) announcePersonal(now *Configured, said upstream.ServerChange)
 				Tools: alone && said.Tools, Prompts: alone && said.Prompts})
 		}
 	}
-	s.changed(changes...)
+	return changes
 }
 
-// announcePermitted tells those clients to whom the policy leaves other tools than before.
-func (s *surfaces) announcePermitted(before, now *Configured) {
-	var changes []downstream.Change
+// permittedChanges is for the clients to whom the policy leaves other tools than before.
+func permittedChanges(before, now *Configured) (changes []downstream.Change) {
 	for _, view := range now.views() {
 		changes = append(changes, downstream.Change{Profile: view, Tools: true, Sees: func(a tool.Actor) bool {
 			was, err := before.permitted(view, a)
@@ -162,7 +159,7 @@ func (s *surfaces) announcePermitted(before, now *Configured) {
 				func(x, y tool.Listed) bool { return x.Name == y.Name })
 		}})
 	}
-	s.changed(changes...)
+	return changes
 }
 
 // catalogs returns what the toolsets of c and the servers offer.

@@ -177,20 +177,23 @@ func objects(content json.RawMessage) json.RawMessage {
 		return nil
 	}
 	fits := true
+	err := rawjson.Elements(content, func(e []byte) bool {
+		fits = rawjson.IsObject(e)
+		return fits
+	})
+	if err == nil && fits { // as it is written
+		return content
+	}
 	wrap := func(e []byte) []byte { return append(append([]byte(`{"type":"unknown","value":`), e...), '}') }
-	out, err := rawjson.Map(content, func(e []byte) []byte {
+	if err != nil {
+		return append(append([]byte{'['}, wrap(content)...), ']')
+	}
+	out, _ := rawjson.Map(content, func(e []byte) []byte {
 		if rawjson.IsObject(e) {
 			return e
 		}
-		fits = false
 		return wrap(e)
 	})
-	switch {
-	case err != nil:
-		return append(append([]byte{'['}, wrap(content)...), ']')
-	case fits: // as it is written
-		return content
-	}
 	return out
 }
 

@@ -133,7 +133,8 @@ func (inv *invocation) readAgent() (err error) {
 	return nil
 }
 
-// parseSchema checks the arguments against the tool's input schema before anything has an effect.
+// parseSchema checks the arguments against the tool's input schema before anything has an effect. It
+// derives the inputs of permission and of the call from the observable one.
 func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 	args := inv.call.Arguments
 	if rawjson.IsNull(args) {
@@ -154,8 +155,13 @@ func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 			}
 		}
 		to, err := p.validator.check(inv, args, true)
-		if to == nil {
+		if err != nil {
 			return err
+		}
+		if to == nil { // the inputs share bytes until one of them changes
+			inv.inputs.permission, inv.inputs.call = args, args
+			inv.moveTo(tool.StatusArgumentsReady)
+			return nil
 		}
 		inv.inputs.permission = args
 		inv.mutate(&p.opts, &tool.InputMutation{SourceType: "runtime", SourceRef: "schema",
@@ -270,20 +276,6 @@ func (v *validator) invalid(t *tool.Tool, args json.RawMessage) *schema.Invalid 
 		return nil
 	}
 	return s.Validate(args)
-}
-
-// validateValues is the place of preflight checks beyond the schema. No tool declares any: executors check values
-// themselves before their first side effect.
-func (p *Pipeline) validateValues(_ context.Context, inv *invocation) error {
-	inv.moveTo(tool.StatusArgumentsReady)
-	return nil
-}
-
-// prepareObservableInput derives the inputs of permission and of the call from the observable one,
-// which parseSchema has made. They share its bytes until one of them changes.
-func (p *Pipeline) prepareObservableInput(_ context.Context, inv *invocation) error {
-	inv.inputs.permission, inv.inputs.call = inv.inputs.observable, inv.inputs.observable
-	return nil
 }
 
 // execute calls the executor. The journal has a line of the call before that, so that whatever has

@@ -247,7 +247,7 @@ func (p *Pipeline) Load(server string) ServerLoad { return p.scheduler.load(serv
 // phase is a row of the phase table: one of the standard's twelve phases.
 type phase struct {
 	name string
-	run  func(*Pipeline, context.Context, *invocation) error
+	run  func(*Pipeline, context.Context, *invocation) error // nil: nothing is left to do
 
 	// always: the phase also runs for an invocation that has failed already, to bring it to its end.
 	always bool
@@ -264,8 +264,9 @@ func phases() [12]phase {
 	return [...]phase{
 		{"resolve_tool", (*Pipeline).resolveTool, false, true},
 		{"parse_schema", (*Pipeline).parseSchema, false, false},
-		{"validate_values", (*Pipeline).validateValues, false, false},
-		{"prepare_observable_input", (*Pipeline).prepareObservableInput, false, false},
+		// No tool declares checks beyond the schema: executors make them before their first side effect.
+		{"validate_values", nil, false, false},
+		{"prepare_observable_input", nil, false, false}, // parseSchema makes the inputs
 		{"pre_hooks", (*Pipeline).preHooks, false, false},
 		{"permission", (*Pipeline).permission, false, true},
 		{"schedule", (*Pipeline).schedule, false, true},
@@ -330,6 +331,9 @@ func (p *Pipeline) runPhase(ctx context.Context, ph *phase, inv *invocation) (er
 					"if it stays"}
 		}
 	}()
+	if ph.run == nil {
+		return nil
+	}
 	return ph.run(p, ctx, inv)
 }
 

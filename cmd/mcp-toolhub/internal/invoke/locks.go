@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -139,7 +140,7 @@ func (l *lane) admit(limits Limits) {
 		p.unlocked = false
 		l.stopRelocking(p)
 	}
-	for len(l.running) < limits.parallel() {
+	for len(l.running) < cmp.Or(limits.MaxParallel, defaultParallel) {
 		p := l.next()
 		if p == nil {
 			return

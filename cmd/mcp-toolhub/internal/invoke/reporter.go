@@ -103,10 +103,6 @@ func (x *reporter) waiting(change int) (locked <-chan struct{}) {
 	}
 	x.catchUp()
 	if x.asking == 0 {
-		if x.waits <= maxWaits {
-			x.inv.moveTo(tool.StatusRunning)
-		}
-		x.recordParts()
 		return x.inv.place.relock()
 	}
 	x.inv.place.unlock()
@@ -128,7 +124,6 @@ func (x *reporter) report(update tool.Progress) {
 	if update.Partial != "" {
 		if x.parts = append(x.parts, update.Partial); x.asking == 0 { // else the status is that it waits
 			x.catchUp()
-			x.recordParts()
 		}
 	}
 	if now := time.Now(); x.recorded.IsZero() || now.Sub(x.recorded) >= recordEvery {
@@ -144,16 +139,20 @@ func (x *reporter) report(update tool.Progress) {
 	}
 }
 
-// catchUp records the last report, where it came too soon after the one before. x.mu is held.
+// catchUp records the last report, where it came too soon after the one before. Where no question
+// waits, it also records that the call runs again, and which parts of the result have come. x.mu is
+// held.
 func (x *reporter) catchUp() {
 	if x.pending {
 		x.pending = false
 		x.progress(x.last, x.lastAt)
 	}
-}
-
-// recordParts notes which parts of the result have come.
-func (x *reporter) recordParts() {
+	if x.asking > 0 {
+		return
+	}
+	if x.inv.status == tool.StatusNeedsInput {
+		x.inv.moveTo(tool.StatusRunning)
+	}
 	for _, part := range x.parts {
 		x.inv.status = tool.StatusPartialResult
 		x.inv.record.Partial(tool.ResultOf(part), time.Now())
@@ -178,12 +177,8 @@ func (x *reporter) progress(update tool.Progress, now time.Time) {
 func (x *reporter) close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.closed, x.asking = true, 0 // the call may have ended with a question open
 	x.catchUp()
-	x.closed = true
-	if x.inv.status == tool.StatusNeedsInput { // the call ended with a question open
-		x.inv.moveTo(tool.StatusRunning)
-	}
-	x.recordParts()
 }
 
 func number(object json.RawMessage, name string) (float64, bool) {

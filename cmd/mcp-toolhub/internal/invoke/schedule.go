@@ -35,7 +35,7 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	waits, err := p.scheduler.enter(&inv.place)
 	inv.waited = waits || member != nil
 	if !waits {
-		return becauseOf(ctx, err)
+		return err
 	}
 	inv.call.Arrival.Leave()
 	return becauseOf(ctx, p.scheduler.await(ctx, &inv.place, func(n int) {

@@ -16,7 +16,7 @@ type limiter interface{ Limits(server string) Limits }
 
 // Limits bound the calls of one server. Zero means the default.
 type Limits struct {
-	MaxParallel int // calls executing at the same time; default 100
+	MaxParallel int // calls executing at the same time; default 100 (defaultParallel)
 
 	// each client session has a connection of its own: MaxParallel holds for each, and they share
 	// no lock
@@ -30,6 +30,8 @@ type ServerLoad struct {
 	Calls   int64
 	Errors  int64 // calls that failed; those that the client gave up are none
 }
+
+const defaultParallel = 100
 
 // maxQueued bounds the calls of one caller, with all its sessions and runs, that wait at one server.
 const maxQueued = 1000
@@ -130,9 +132,6 @@ func (p *place) relock() <-chan struct{} {
 	return wait
 }
 
-// parallel is MaxParallel, or its default.
-func (l Limits) parallel() int { return cmp.Or(max(l.MaxParallel, 0), 100) }
-
 func newScheduler(limits limiter) *scheduler {
 	return &scheduler{limits: limits, maxQueued: maxQueued, queues: make(map[string]*serverQueue)}
 }
@@ -170,7 +169,7 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 	}
 	q.came++
 	p.came = q.came
-	if len(l.running) < limits.parallel() && l.isFree(p) {
+	if len(l.running) < cmp.Or(limits.MaxParallel, defaultParallel) && l.isFree(p) {
 		l.running = append(l.running, p)
 		q.mu.Unlock()
 		return false, nil
