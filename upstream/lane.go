@@ -92,6 +92,10 @@ type pendingRequest struct {
 
 	ready chan struct{} // has room for one; signalled when take would return something
 
+	// Only who waits for the request uses these.
+	lastSent  <-chan struct{} // closed when the latest question has gone to the client; nil before the first
+	answering sync.WaitGroup  // questions that wait for the client
+
 	mu    sync.Mutex
 	news  news
 	held  int  // open questions that may be what the server is waiting for

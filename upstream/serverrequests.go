@@ -134,13 +134,14 @@ func (d *serverRequests) begin(c *pendingRequest) (wait time.Duration) {
 
 // askOutside puts to the client what belongs to no call, until ctx or the session ends.
 func (d *serverRequests) askOutside(ctx context.Context, ended <-chan struct{}) {
-	ask, over := d.asking(ctx)
-	defer over()
+	ctx, stop := context.WithCancel(ctx)
+	defer d.outside.answering.Wait()
+	defer stop()
 	for {
 		select {
 		case <-d.outside.ready:
 			for _, q := range d.outside.take().asked {
-				ask(q)
+				d.ask(ctx, q)
 			}
 		case <-ended:
 			return
@@ -323,25 +324,15 @@ func (d *serverRequests) openOf(call *pendingRequest) (n int) {
 	return n
 }
 
-// asking returns what puts questions to the client of a call, one after the other and without
-// waiting, and what ends that when the call does, and waits for it.
-func (d *serverRequests) asking(ctx context.Context) (ask func(*serverRequest), over func()) {
-	var last <-chan struct{} // closed when the latest question has gone to the client; nil before the first
-	var answering sync.WaitGroup
-	ctx, stop := context.WithCancel(ctx)
-	ask = func(q *serverRequest) {
-		ahead, sent := last, make(chan struct{})
-		last = sent
-		answering.Go(func() { d.put(ctx, q, ahead, sync.OnceFunc(func() { close(sent) })) })
-	}
-	return ask, func() {
-		stop()
-		answering.Wait()
-	}
+// ask puts q to the client of its call, behind the question before it, and does not wait for the answer.
+func (d *serverRequests) ask(ctx context.Context, q *serverRequest) {
+	ahead, sent := q.call.lastSent, make(chan struct{})
+	q.call.lastSent = sent
+	q.call.answering.Go(func() { d.put(ctx, q, ahead, sync.OnceFunc(func() { close(sent) })) })
 }
 
 // put puts q to the client of its call, and answers the server, unless the call ends before that.
-// ctx ends with the call. It waits until ahead is closed, which is when the question before q has
+// It waits until ahead is closed, which is when the question before q has
 // gone to the client (nil without one), and calls sent when q has: so they come in the order in
 // which the server asks.
 func (d *serverRequests) put(ctx context.Context, q *serverRequest, ahead <-chan struct{}, sent func()) {

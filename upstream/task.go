@@ -19,37 +19,27 @@ const (
 // their answer: they have become tasks, or still may. The zero value is ready.
 type taskTokens struct {
 	mu    sync.Mutex
-	known map[int64]bool // by progress token
-	order []int64
+	known []int64 // the latest last; at most maxLasting
 }
 
 func (l *taskTokens) add(token int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.known == nil {
-		l.known = make(map[int64]bool)
-	}
-	l.known[token] = true
-	l.order = append(l.order, token)
-	if len(l.order) > maxLasting {
-		delete(l.known, l.order[0])
-		l.order = slices.Delete(l.order, 0, 1)
+	if l.known = append(l.known, token); len(l.known) > maxLasting {
+		l.known = slices.Delete(l.known, 0, 1)
 	}
 }
 
 func (l *taskTokens) remove(token int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.known, token)
-	if i := slices.Index(l.order, token); i >= 0 {
-		l.order = slices.Delete(l.order, i, i+1)
-	}
+	l.known = slices.DeleteFunc(l.known, func(known int64) bool { return known == token })
 }
 
 func (l *taskTokens) has(token int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.known[token]
+	return slices.Contains(l.known, token)
 }
 
 // asTask removes from the params of a call to a server up to 2025-11-25 what they must not say of tasks: "task" is of

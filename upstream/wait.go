@@ -51,10 +51,8 @@ func (s *session) wait(ctx context.Context, c *pendingRequest, limits *callLimit
 	} else {
 		s.lane.send(ctx, c)
 	}
+	defer c.answering.Wait()
 	defer s.asked.end(c)
-	var ask func(*serverRequest) // nil before the first question
-	over := func() {}
-	defer func() { over() }()
 	timer := time.NewTimer(limits.left(false))
 	defer timer.Stop()
 	for {
@@ -68,10 +66,7 @@ func (s *session) wait(ctx context.Context, c *pendingRequest, limits *callLimit
 				goes = time.After(takeInTime)
 			}
 			for _, q := range got.asked {
-				if ask == nil {
-					ask, over = s.asked.asking(ctx)
-				}
-				ask(q)
+				s.asked.ask(ctx, q)
 			}
 			if got.held != wasHeld || got.progressed {
 				wasHeld = got.held

@@ -116,8 +116,8 @@ type Answer struct {
 }
 
 // Asker puts questions of one server to the client behind a call and returns the answers in their order. It is called
-// concurrently, also for one call. An error means that no answer will come, because the call has ended or ctx is done;
-// a client that cannot be asked answers with an Err.
+// concurrently, also for one call. An error means that no answer will come, because ctx is done; a client that cannot
+// be asked answers with an Err. An executor ends ctx, and waits for its questions, before it returns.
 //
 // An Asker checks the client's capabilities, shows to a person which server asks, and calls Sent of
 // each question as soon as the client has it, at the latest when it returns.

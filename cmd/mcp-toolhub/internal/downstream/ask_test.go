@@ -293,11 +293,13 @@ func TestCallEndsWhileAsking(t *testing.T) {
 	t.Parallel()
 	asked, answer := make(chan struct{}), make(chan error, 1)
 	s := newServer(t, Config{}, &far{execute: func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+		asking, stop := context.WithCancel(ctx)
 		go func() {
-			_, err := e.Ask(context.WithoutCancel(ctx), []tool.Question{{Method: tool.MethodRoots}})
-			answer <- err
+			<-asked
+			stop()
 		}()
-		<-asked
+		_, err := e.Ask(asking, []tool.Question{{Method: tool.MethodRoots}})
+		answer <- err
 		return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}})
 	url := serve(t, s) + "/mcp"
@@ -435,20 +437,21 @@ func TestQuestionsDoNotCross(t *testing.T) {
 
 func TestOpenQuestionsAreBounded(t *testing.T) {
 	t.Parallel()
-	q := &questions{}
+	q := &questions{series: questionPrefix}
 	for range maxQuestions {
-		if _, _, refusal := q.add(); refusal != nil {
+		if _, refusal := q.add(tool.Question{}); refusal != nil {
 			t.Fatal("a question is refused")
 		}
 	}
-	if _, _, refusal := q.add(); refusal == nil {
+	if _, refusal := q.add(tool.Question{}); refusal == nil {
 		t.Error("there is no end of questions")
 	}
-	if !q.forget("toolhub-7") || q.forget("toolhub-7") {
-		t.Error("a question is not forgotten, or twice")
+	if !q.answer("toolhub-7", tool.Answer{}) || q.answer("toolhub-7", tool.Answer{}) {
+		t.Error("a question is not answered, or twice")
 	}
-	if id, _, refusal := q.add(); refusal != nil || id != fmt.Sprintf("toolhub-%d", maxQuestions+1) || q.count() != maxQuestions {
-		t.Errorf("the next question is %q, %v", id, refusal)
+	if next, refusal := q.add(tool.Question{}); refusal != nil ||
+		next[0].id != fmt.Sprintf("toolhub-%d", maxQuestions+1) || q.count() != maxQuestions {
+		t.Errorf("the next question is %v, %v", next, refusal)
 	}
 }
 

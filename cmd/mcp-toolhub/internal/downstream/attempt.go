@@ -3,8 +3,6 @@ package downstream
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -27,7 +25,7 @@ type attempt struct {
 	requestState json.RawMessage // as the client sent it; nil where it sent none
 
 	invocation tool.InvocationID // of the first attempt, and so of all
-	before     *attemptResult    // of the attempt before; nil in the first
+	before     *invoke.Suspended // after the attempt before; nil in the first
 
 	notes *callNotes // passes on what the server says meanwhile
 	ask   tool.Asker // nil where the client cannot be asked meanwhile
@@ -40,26 +38,24 @@ func (a *attempt) state() suspended.State {
 	return s
 }
 
+// needsInput is the outcome of an attempt whose client has to send another one with input. The result
+// is of type input_required.
+func (a *attempt) needsInput(result json.RawMessage) invoke.Outcome {
+	object, _ := rawjson.ReadObject(result) // none where it is not one: answer says that
+	return invoke.Outcome{InvocationID: a.invocation, Status: tool.StatusNeedsInput, Result: result, Object: object}
+}
+
 // operation is a tools/call or a forwarded request, over all its attempts.
 type operation interface {
 	// identify writes into s what the request is about.
 	identify(s *suspended.State)
 
-	// run serves one attempt.
-	run(ctx context.Context, a *attempt) attemptResult
+	// run serves one attempt. The outcome is the end of the operation, or Suspended where its server
+	// needs input first.
+	run(ctx context.Context, a *attempt) invoke.Outcome
 
-	// end ends an operation whose latest attempt needs input. why is a *tool.Failure, or a
-	// *tool.RPCError for the client.
-	end(ctx context.Context, latest attemptResult, why error) attemptResult
-
-	// answer writes the result on the wire of the attempt.
-	answer(ctx context.Context, a *attempt, r attemptResult)
-}
-
-// attemptResult is the end of an operation, or the input that its server needs first.
-type attemptResult struct {
-	needs   json.RawMessage // a result of type input_required; nil where the operation has ended
-	outcome invoke.Outcome
+	// answer writes the outcome on the wire of the attempt.
+	answer(ctx context.Context, a *attempt, o invoke.Outcome)
 }
 
 // runningCall is an operation that its server works on, for a client that retries. One attempt at a
@@ -69,61 +65,32 @@ type runningCall struct {
 	cancel     context.CancelCauseFunc
 	asked      chan struct{} // holds one token when an input request may be open
 	done       chan struct{} // closed when result is set
-	result     attemptResult
+	result     invoke.Outcome
 
 	notes *callNotes // attached to the present attempt
 
-	mu   sync.Mutex
-	open []*inputRequest
-	last int
-	idle []json.RawMessage // native ids of retries that have brought no answer, at most maxQuestions
-}
+	questions questions
 
-// inputRequest is a question that the client has not answered.
-type inputRequest struct {
-	key      string
-	question tool.Question
-	answered chan tool.Answer
+	mu   sync.Mutex
+	idle []json.RawMessage // native ids of retries that have brought no answer, at most maxQuestions
 }
 
 // ask implements tool.Asker. Each question waits until an attempt takes it to the client, and until
 // another one brings the answer.
 func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answer, error) {
-	r.mu.Lock()
-	if len(r.open)+len(all) > maxQuestions {
-		r.mu.Unlock()
-		return tool.Refusal(all, &tool.RPCError{Code: tool.CodeInternalError,
-			Message: fmt.Sprintf("%d questions of one call are open: wait for an answer, then ask again",
-				maxQuestions)}), nil
+	asked, refusal := r.questions.add(all...)
+	if refusal != nil {
+		return tool.Refusal(all, refusal), nil
 	}
-	mine := make([]*inputRequest, len(all))
-	for i, question := range all {
-		r.last++
-		mine[i] = &inputRequest{key: fmt.Sprint("q", r.last), question: question, answered: make(chan tool.Answer, 1)}
-	}
-	r.open = append(r.open, mine...)
-	r.mu.Unlock()
 	tool.Sent(all)
 	signal(r.asked)
-	answers := make([]tool.Answer, len(all))
-	for i, q := range mine {
-		select {
-		case answers[i] = <-q.answered:
-			continue
-		case <-ctx.Done():
-		case <-r.done:
-		}
-		r.mu.Lock()
-		r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool { return slices.Contains(mine, q) })
-		r.mu.Unlock()
-		return nil, errors.New("ask client: the call has ended")
-	}
+	answers, _, err := r.questions.await(ctx, asked)
 	if len(answers) > 0 {
 		r.mu.Lock()
 		answers[0].Earlier, r.idle = r.idle, nil
 		r.mu.Unlock()
 	}
-	return answers, nil
+	return answers, err
 }
 
 // answerWith gives the answers of a retry to the input requests that they name. The others stay open.
@@ -135,43 +102,33 @@ func (r *runningCall) answerWith(retry *attempt) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := len(r.open)
-	r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool {
-		result, _ := rawjson.Get(inputResponses, q.key)
-		if !rawjson.IsObject(result) {
-			return false
-		}
-		q.answered <- tool.Answer{Result: result, Request: id}
-		return true
+	answered := r.questions.settle(func(one *openQuestion) (tool.Answer, bool) {
+		result, _ := rawjson.Get(inputResponses, one.id)
+		return tool.Answer{Result: result, Request: id}, rawjson.IsObject(result)
 	})
-	if id != nil && len(r.open) == before && len(r.idle) < maxQuestions {
+	if id != nil && answered == 0 && len(r.idle) < maxQuestions {
 		r.idle = append(r.idle, id)
 	}
 }
 
-// inputRequests returns the open ones as the client of a gets them; nil where there is none. One that the client cannot
-// take is answered at once.
+// inputRequests returns the open questions as the client of a gets them; nil where there is none. One
+// that the client cannot take is answered at once.
 func (r *runningCall) inputRequests(a *attempt) json.RawMessage {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool {
-		l := cannot(a.peer.hop.ClientCapabilities, q.question)
-		if l != nil {
-			q.answered <- tool.Answer{Err: l.err}
-		}
-		return l != nil
-	})
-	if len(r.open) == 0 {
-		return nil
-	}
 	out := []byte("{")
-	for _, q := range r.open {
-		question := labelled(a.server, q.question)
+	r.questions.settle(func(one *openQuestion) (tool.Answer, bool) {
+		if l := cannot(a.peer.hop.ClientCapabilities, one.question); l != nil {
+			return tool.Answer{Err: l.err}, true
+		}
+		question := labelled(a.server, one.question)
 		request := rawjson.AppendMember([]byte("{"), "method", rawjson.Quote(question.Method))
 		if question.Params != nil {
 			request = rawjson.AppendMember(request, "params", question.Params)
 		}
-		out = rawjson.AppendMember(out, q.key, append(request, '}'))
+		out = rawjson.AppendMember(out, one.id, append(request, '}'))
+		return tool.Answer{}, false
+	})
+	if len(out) == 1 {
+		return nil
 	}
 	return append(out, '}')
 }

@@ -46,10 +46,7 @@ func joinBatch(answers []pieces) pieces {
 
 // receiveBatch answers the requests of a batch together, when all of them are done.
 func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
-	d.mu.Lock()
-	version := d.client.ProtocolVersion
-	d.mu.Unlock()
-	parts, err := splitBatch(text, version)
+	parts, err := splitBatch(text, d.client.ProtocolVersion)
 	if err != nil {
 		d.write(whole(jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(err.Error()))))
 		return

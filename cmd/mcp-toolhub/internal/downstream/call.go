@@ -123,7 +123,7 @@ func (c *toolCall) identify(s *suspended.State) {
 	}
 }
 
-func (c *toolCall) run(ctx context.Context, a *attempt) (r attemptResult) {
+func (c *toolCall) run(ctx context.Context, a *attempt) invoke.Outcome {
 	call := &c.call
 	call.Invocation, call.Params, call.InputByRetry = a.invocation, a.params, a.retries
 	call.Ask, call.Notify = a.ask, a.notes.notify
@@ -134,14 +134,9 @@ func (c *toolCall) run(ctx context.Context, a *attempt) (r attemptResult) {
 		call.Hears = a.notes.hears
 	}
 	if a.before == nil {
-		r.outcome = c.deps.Pipeline.Invoke(ctx, call)
-	} else {
-		r.outcome = a.before.outcome.Suspended.Resume(ctx, call)
+		return c.deps.Pipeline.Invoke(ctx, call)
 	}
-	if r.outcome.Suspended != nil {
-		r.needs = r.outcome.Result
-	}
-	return r
+	return a.before.Resume(ctx, call)
 }
 
 // Whole notes what a result names that the client gets a part of: it can read the rest.
@@ -149,22 +144,11 @@ func (a *attempt) Whole(result rawjson.Object) {
 	a.peer.caller.remember(a.server, result.Text())
 }
 
-func (c *toolCall) end(ctx context.Context, latest attemptResult, why error) attemptResult {
-	return attemptResult{outcome: latest.outcome.Suspended.End(ctx, why)}
-}
-
-func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult) {
-	r, outcome := a.reply, result.outcome
-	if result.needs != nil {
-		outcome = invoke.Outcome{InvocationID: a.invocation, Status: tool.StatusNeedsInput, Result: result.needs}
-		outcome.Object, _ = rawjson.ReadObject(outcome.Result) // none where it is not one, and that is said below
-	}
+func (c *toolCall) answer(_ context.Context, a *attempt, outcome invoke.Outcome) {
+	r := a.reply
 	if outcome.Err != nil {
 		c.ownerships.elicitsFirst(a.peer, a.server, outcome.Err)
 		r.refuse(labelledError(a.server, outcome.Err))
-		return
-	}
-	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon(ctx) {
 		return
 	}
 	if outcome.Status == tool.StatusSucceeded {
@@ -190,7 +174,7 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 		return
 	}
 	text.disk, text.free = c.deps.Spool, outcome.Free
-	outcome, result = invoke.Outcome{}, attemptResult{} // nothing holds the result but text
+	outcome = invoke.Outcome{} // nothing holds the result but text
 	if r.answer(text) && text.free != nil {
 		text.free()
 	}

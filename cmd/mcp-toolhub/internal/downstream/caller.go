@@ -124,6 +124,10 @@ type caller struct {
 	view    string  // the profile of a session; "" on revisions without
 	out     *outbox // what waits for the session's standing stream; nil where it has none
 
+	// The ids of requests that are open between a session and its client, in both directions.
+	inflight  inflight
+	questions questions
+
 	mu            sync.Mutex
 	level         string // of logging/setLevel; "" before it
 	links         links

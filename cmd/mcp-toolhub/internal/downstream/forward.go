@@ -30,7 +30,7 @@ type onward struct {
 
 	unknown bool // the hub does not know the method; then nothing else in it
 
-	task *invoke.Task // nil for none
+	task *invoke.Task // that the request is about; nil for none
 }
 
 // params returns the client's params, with the name that the server knows.
@@ -129,7 +129,7 @@ func (f *forwardedRequest) identify(s *suspended.State) {
 	s.Method, s.Name, s.Arguments = f.request.Method, f.to.to, suspended.ArgumentsDigest(arguments)
 }
 
-func (f *forwardedRequest) run(ctx context.Context, a *attempt) attemptResult {
+func (f *forwardedRequest) run(ctx context.Context, a *attempt) invoke.Outcome {
 	if f.call.Request != nil {
 		f.retry = a.before != nil
 		return f.toolCall.run(ctx, a)
@@ -144,8 +144,8 @@ func (f *forwardedRequest) run(ctx context.Context, a *attempt) attemptResult {
 	if why := (*tool.Failure)(nil); err != nil && errors.As(context.Cause(ctx), &why) {
 		err = why
 	}
-	return attemptResult{outcome: invoke.Outcome{Result: reply.Result, Free: reply.Free, Err: f.errorOf(err),
-		Revision: reply.Mapping.ProtocolVersion}}
+	return invoke.Outcome{Result: reply.Result, Free: reply.Free, Err: f.errorOf(err),
+		Revision: reply.Mapping.ProtocolVersion}
 }
 
 // send sends the request on that the pipeline lets through.
@@ -169,19 +169,16 @@ func (f *forwardedRequest) send(ctx context.Context, e *tool.Execution) (tool.Re
 	return f.deps.Servers.Forward(ctx, &request)
 }
 
-func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResult) {
-	result, why := r.outcome.Result, r.outcome.Err
-	if r.needs != nil {
-		result = r.needs
-	} else {
-		a.peer.caller.remember(a.server, result)
+func (f *forwardedRequest) answer(ctx context.Context, a *attempt, o invoke.Outcome) {
+	needsInput, why := o.Status == tool.StatusNeedsInput, o.Err
+	if !needsInput {
+		a.peer.caller.remember(a.server, o.Result)
 	}
 	if why == nil {
-		to := answeredRequest{server: a.server, method: f.request.Method, asked: f.to.from, native: f.to.to,
-			unknown: f.to.unknown, revision: r.outcome.Revision, needsInput: r.needs != nil, task: f.to.task}
-		text, err := f.resultOf(ctx, a.peer, to, result)
+		to := answeredRequest{onward: f.to, method: f.request.Method, revision: o.Revision, needsInput: needsInput}
+		text, err := f.resultOf(ctx, a.peer, to, o.Result)
 		if err == nil {
-			answer := pieces{parts: [][]byte{text}, disk: f.deps.Spool, free: r.outcome.Free}
+			answer := pieces{parts: [][]byte{text}, disk: f.deps.Spool, free: o.Free}
 			if a.reply.answer(answer) && answer.free != nil {
 				answer.free()
 			}
@@ -190,20 +187,15 @@ func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResu
 		why = f.errorOf(err)
 	}
 	f.ownerships.elicitsFirst(a.peer, a.server, why)
-	if e := f.failed(ctx, a.reply, labelledError(a.server, why)); e != nil {
-		a.reply.refuse(e)
-	}
+	a.reply.refuse(labelledError(a.server, why))
 }
 
 // answeredRequest is a request that a server has answered.
 type answeredRequest struct {
-	server, method string
-	asked, native  string // name or URI of what it is about, as the client and as the server know it
-	unknown        bool   // the hub does not know the method
-	revision       string // of the protocol that the server speaks
-	needsInput     bool   // the server needs input first
-
-	task *invoke.Task // that it is about; nil for none
+	onward
+	method     string
+	revision   string // of the protocol that the server speaks
+	needsInput bool   // the server needs input first
 }
 
 // resultOf returns a server's result as this client gets it.
@@ -251,15 +243,6 @@ func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest,
 	meta, metaErr := rawjson.Set(rawjson.GetObject(result, "_meta"), mcp.MetaKeyServerInfo, f.serverInfo)
 	set("_meta", meta)
 	return result, errors.Join(err, metaErr)
-}
-
-// failed returns the error for a request that no server has answered with a result; nil where the
-// client has cancelled it.
-func (f *forwarder) failed(ctx context.Context, r replier, err error) *tool.RPCError {
-	if ctx.Err() != nil && r.abandon(ctx) {
-		return nil
-	}
-	return f.errorOf(err)
 }
 
 // errorOf returns err as a client gets it.

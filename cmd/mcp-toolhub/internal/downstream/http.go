@@ -193,15 +193,20 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		return body, true
 	}
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		s.deps.Logger.Warn("a client's message was refused: it is over a limit",
-			"limit", "hub.limits.client_message", "bytes", large.Limit)
-		writeJSON(w, http.StatusRequestEntityTooLarge,
-			jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes "+
-				"(hub.limits.client_message): send less, or raise that in the hub's config", large.Limit))))
+		writeJSON(w, http.StatusRequestEntityTooLarge, jsonrpc.ErrorText(nil, s.tooLarge(large.Limit)))
 		return nil, false
 	}
 	http.Error(w, "the body could not be read", http.StatusBadRequest)
 	return nil, false
+}
+
+// tooLarge logs that a client's message was refused because it has more than limit bytes, and returns
+// the answer.
+func (s *Server) tooLarge(limit int64) *tool.RPCError {
+	s.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit", "hub.limits.client_message",
+		"bytes", limit)
+	return jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes (hub.limits.client_message): "+
+		"send less, or raise that in the hub's config", limit))
 }
 
 // usualAccept and usualType are what nearly all clients send, and usualType is what the hub answers with.

@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -621,8 +622,8 @@ func TestResultsForOlderClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := (&toolCalls{parts: &parts{}}).resultFor(&peer{}, invoke.Outcome{Object: o, Revision: modernVersion}, nil)
-		if err != nil || string(got.joined()) != want {
-			t.Errorf("%s becomes %s: %v", result, got.joined(), err)
+		if err != nil || string(bytes.Join(got.parts, nil)) != want {
+			t.Errorf("%s becomes %s: %v", result, bytes.Join(got.parts, nil), err)
 		}
 	}
 }

@@ -195,8 +195,8 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 	}
 	defer d.server.sessions.release(s)
 	p, address := &r.peer, r.actor.Address
-	p.actor, p.session, p.caller, p.questions, p.hop.ClientCapabilities = s.actor, s.caller.session, s.caller,
-		&s.questions, s.capabilities
+	p.actor, p.session, p.caller, p.hop.ClientCapabilities = s.actor, s.caller.session, s.caller,
+		s.known.Capabilities
 	p.actor.Address = address // of this request
 	switch {
 	case m.IsRequest() && m.Method == tool.MethodInitialize:
@@ -206,7 +206,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		reply := newHTTPReply(w, r.Request, m.ID, false)
 		defer reply.close()
 		// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
-		opened, call, refusal := s.inflight.add(context.WithoutCancel(r.Context()), m.ID)
+		opened, call, refusal := s.caller.inflight.add(context.WithoutCancel(r.Context()), m.ID)
 		if refusal != nil {
 			reply.refuse(refusal)
 			return
@@ -216,15 +216,8 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		d.serveLane(opened, p, m, reply)
 	case isCustomNote(d.profile, m):
 		d.passNote(w, r, p, m)
-	case m.IsResponse():
-		d.server.takeResponse(&s.questions, m)
-		w.WriteHeader(http.StatusAccepted)
-	case m.Method == tool.NoteCancelled && m.ID == nil && s.inflight.cancel(m.Params):
-		w.WriteHeader(http.StatusAccepted)
-	case m.Method == tool.NoteRootsChanged && m.ID == nil:
-		d.server.deps.Servers.RootsChanged(s.caller.session, m.Params)
-		w.WriteHeader(http.StatusAccepted)
 	default:
+		d.server.heed(s.caller, m)
 		accept(w, m)
 	}
 }
@@ -236,14 +229,21 @@ func (d *httpDoor) initialize(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
 		return
 	}
-	s, err := d.begin(r, m, client.ProtocolVersion)
+	t := &d.server.sessions
+	id, known, err := t.ids.New(d.holder(r.actor), sessionid.Session{ProtocolVersion: client.ProtocolVersion,
+		ClientName: client.Name, ClientVersion: client.Version, Capabilities: capabilitiesOf(m)})
+	if err == nil {
+		t.entering.Lock()
+		err = t.enter(d.newSession(r, id, known))
+		t.entering.Unlock()
+	}
 	if err != nil {
 		w.Header().Set("Retry-After", "60")
 		writeJSON(w, http.StatusServiceUnavailable,
 			jsonrpc.ErrorText(m.ID, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}))
 		return
 	}
-	w.Header().Set(headerSession, s.id)
+	w.Header().Set(headerSession, id)
 	writePieces(w, http.StatusOK, answerText(m.ID, whole(result)))
 }
 

@@ -1,7 +1,6 @@
 package downstream
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -115,9 +114,6 @@ func (r *httpReply) refuse(err *tool.RPCError) {
 	}
 	r.finish(status, whole(jsonrpc.ErrorText(r.id, err)))
 }
-
-// abandon implements replier: an HTTP request is always answered.
-func (r *httpReply) abandon(context.Context) bool { return false }
 
 // statusOf returns the HTTP status that 2026-07-28 wants for an error of the protocol.
 func statusOf(code int64) int {

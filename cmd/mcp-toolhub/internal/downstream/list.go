@@ -72,9 +72,6 @@ func (v *surfaceReader) list(ctx context.Context, p *peer, m *jsonrpc.Message, r
 	if m.Method == tool.MethodResourcesList && surface.Features != nil {
 		own = v.personalResources(ctx, p, surface.Features)
 	}
-	if ctx.Err() != nil && r.abandon(ctx) {
-		return nil
-	}
 	l := v.listing(p, m.Method, surface, own)
 	from, refusal := l.start(m.Params)
 	if refusal != nil {

@@ -118,9 +118,6 @@ func (s *listenStreams) serve(ctx context.Context, p *peer, m *jsonrpc.Message, 
 		case <-p.quit:
 			standing = false
 		case <-ctx.Done():
-			if r.abandon(ctx) {
-				return nil
-			}
 			standing = false
 		}
 	}
@@ -345,8 +342,8 @@ func (w *serverListen) said(ctx context.Context, n tool.Notification) {
 			return
 		}
 		b := w.tasks[i]
-		to := answeredRequest{server: w.server, method: tool.MethodTaskGet, asked: b.idFor(w.peer.profile),
-			native: b.id, task: b.task}
+		to := answeredRequest{method: tool.MethodTaskGet,
+			onward: onward{server: w.server, from: b.idFor(w.peer.profile), to: b.id, task: b.task}}
 		tell := func() {
 			if params, err := taskResult(ctx, w.peer, to, n.Params); err == nil {
 				w.out.put(note{method: n.Method, params: params})

@@ -13,13 +13,6 @@ type serverNotifications struct {
 	*parts
 }
 
-// of returns the notes of the call that a is the first attempt of.
-func (s *serverNotifications) of(a *attempt) *callNotes {
-	q := &callNotes{parts: s.parts, session: a.peer.session.Key, view: direct(a.peer.profile), to: a, peer: a.peer}
-	q.idle.L = &q.mu
-	return q
-}
-
 // receive takes a notification that came on the stream of no call.
 func (s *serverNotifications) receive(n tool.Notification) {
 	switch {

@@ -118,16 +118,12 @@ func (t *ownerships) forget(b *ownership) {
 	if b == nil {
 		return
 	}
-	t.forgetID(b)
+	if t.byID[b.ownedID] == b {
+		delete(t.byID, b.ownedID)
+	}
 	t.bySession[b.session] = slices.DeleteFunc(t.bySession[b.session], func(own *ownership) bool { return own == b })
 	if len(t.bySession[b.session]) == 0 {
 		delete(t.bySession, b.session)
-	}
-}
-
-func (t *ownerships) forgetID(b *ownership) {
-	if t.byID[b.ownedID] == b {
-		delete(t.byID, b.ownedID)
 	}
 }
 
@@ -135,10 +131,9 @@ func (t *ownerships) forgetID(b *ownership) {
 func (t *ownerships) drop(session string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, b := range t.bySession[session] {
-		t.forgetID(b)
+	for _, b := range slices.Clone(t.bySession[session]) {
+		t.forget(b)
 	}
-	delete(t.bySession, session)
 }
 
 // release passes on the notifications about all that came before their caller knew of them.

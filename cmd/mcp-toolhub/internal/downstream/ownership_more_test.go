@@ -90,9 +90,11 @@ type said struct {
 	text string
 }
 
-func (r *said) answer(result pieces) bool                  { r.text = string(result.joined()); return true }
-func (r *said) refuse(err *tool.RPCError)                  { r.text = err.Error() }
-func (r *said) abandon(context.Context) (withoutWord bool) { return false }
+func (r *said) answer(result pieces) bool {
+	r.text = string(bytes.Join(result.parts, nil))
+	return true
+}
+func (r *said) refuse(err *tool.RPCError) { r.text = err.Error() }
 
 // TestTaskListsWaitForNobody holds that servers which do not answer cost a list of tasks their own,
 // and all of them together no more time than one.

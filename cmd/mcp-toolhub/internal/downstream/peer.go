@@ -34,14 +34,12 @@ type peer struct {
 	modern  bool
 	hop     tool.Hop
 
-	// questions are the hub's open requests to this client; nil where it takes none.
-	questions *questions
-	caller    *caller         // what is kept for the sender between its requests
-	meta      requestMeta     // of the request at hand
-	headers   http.Header     // that repeat what the request at hand says; nil where none do
-	named     string          // what the Mcp-Name header says, decoded; "" where there is none
-	arrival   *tool.Arrival   // of the call at hand; nil where nothing says in which order calls were written
-	quit      <-chan struct{} // closed when standing requests are to end; nil where only their context tells
+	caller  *caller         // what is kept for the sender between its requests
+	meta    requestMeta     // of the request at hand
+	headers http.Header     // that repeat what the request at hand says; nil where none do
+	named   string          // what the Mcp-Name header says, decoded; "" where there is none
+	arrival *tool.Arrival   // of the call at hand; nil where nothing says in which order calls were written
+	quit    <-chan struct{} // closed when standing requests are to end; nil where only their context tells
 }
 
 // replier answers one request. notify may be called any number of times before exactly one of
@@ -55,12 +53,6 @@ type replier interface {
 	// request sends a request of the hub's own, under the same rules as notify. It returns false
 	// where it cannot reach the client. The response arrives elsewhere.
 	request(id json.RawMessage, method string, params json.RawMessage) bool
-
-	// abandon ends a request that the client has cancelled, without an answer: "The receiver of a
-	// cancellation SHOULD NOT send a response for the cancelled request." It returns false where
-	// somebody else has ended it, as the cause of ctx says, and where the wire wants an answer all
-	// the same.
-	abandon(ctx context.Context) bool
 }
 
 // requestMeta is what the hub reads in a request's _meta, and what of it travels on. Members that are absent are nil.
@@ -172,9 +164,10 @@ type inflight struct {
 
 // inflightCall is a call that has not been answered.
 type inflightCall struct {
-	of     *inflight
-	id     string
-	cancel context.CancelCauseFunc
+	of        *inflight
+	id        string
+	cancel    context.CancelCauseFunc
+	withdrawn bool // the client has cancelled it; of.mu guards this
 }
 
 // maxInflight bounds the open calls of one client.
@@ -196,26 +189,26 @@ func (f *inflight) add(ctx context.Context, id json.RawMessage) (context.Context
 		return nil, nil, &tool.RPCError{Code: tool.CodeInternalError,
 			Message: fmt.Sprintf("%d calls of this client are open: wait for one to end, then try again", maxInflight)}
 	}
-	call := &inflightCall{f, key, cancel}
+	call := &inflightCall{of: f, id: key, cancel: cancel}
 	set(&f.calls, key, call)
 	return ctx, call, nil
 }
 
-// end makes the id free. It may be called again, and for nil.
-func (c *inflightCall) end() {
+// end makes the id free, and reports whether the client has cancelled the call. It may be called
+// again, and for nil.
+func (c *inflightCall) end() (withdrawn bool) {
 	if c == nil {
-		return
+		return false
 	}
 	c.of.mu.Lock()
+	withdrawn = c.withdrawn
 	if c.of.calls[c.id] == c { // the id may be that of another one by now
 		delete(c.of.calls, c.id)
 	}
 	c.of.mu.Unlock()
 	c.cancel(nil)
+	return withdrawn
 }
-
-// errWithdrawn is within the cause with which a call ends that its client has cancelled.
-var errWithdrawn = errors.New("cancelled by its client")
 
 // An agent core that begins calls while a model still streams them says this in the _meta of a
 // cancellation, where it has dropped the stream and asked the model anew.
@@ -224,25 +217,18 @@ const (
 	streamingFallback = "streaming_fallback"
 )
 
-// withdrawn returns that cause, as the params of the client's notifications/cancelled say it.
+// withdrawn returns the cause with which a call ends that its client has cancelled, as the params of
+// its notifications/cancelled say it.
 func withdrawn(params json.RawMessage) *tool.Failure {
 	reason, _ := rawjson.GetString(params, "reason")
 	f := tool.CanceledBy(tool.CanceledByClient, clip(strings.ToValidUTF8(reason, "�")),
 		"the client canceled the call: call again if it is still wanted")
-	f.Cause = errWithdrawn
 	if meta, _ := rawjson.Get(params, "_meta"); rawjson.Text(meta, metaAbortReason) == streamingFallback {
 		f.Class, f.AbortReason = tool.ClassStreamingDiscarded, streamingFallback
 		f.Message = "the client has dropped the stream that this call came from: use the result of the call that " +
 			"took its place"
 	}
 	return f
-}
-
-// closedStream returns the cause with which a call ends whose client has closed the stream of its
-// request at this moment.
-func closedStream() *tool.Failure {
-	return tool.CanceledBy(tool.CanceledByClosedStream, "",
-		"the client closed the stream of its request: call again if the result is still wanted")
 }
 
 // goneClient returns the cause with which the calls end of a client that is gone without a word.
@@ -255,25 +241,33 @@ func HubStops() *tool.Failure {
 	return tool.CanceledBy(tool.CanceledByHubStop, "", "the hub is stopping: call again from the start in a moment")
 }
 
-// endedSession returns the cause with which the calls of a session end.
-func endedSession() *tool.Failure {
-	return tool.CanceledBy(tool.CanceledBySessionEnd, "",
-		"the session that the call belongs to has ended: open a new one and call again")
-}
-
-// cancel ends the call that a notifications/cancelled names, and reports whether there was one.
-func (f *inflight) cancel(params json.RawMessage) bool {
-	id, ok := rawjson.Get(params, "requestId")
-	if !ok {
-		return false
-	}
+// cancel ends the call that a notifications/cancelled names, if it is open.
+func (f *inflight) cancel(params json.RawMessage) {
+	id, _ := rawjson.Get(params, "requestId")
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	call, ok := f.calls[string(id)]
-	if ok {
+	if call := f.calls[string(id)]; call != nil {
+		call.withdrawn = true
 		call.cancel(withdrawn(params))
 	}
-	return ok
+}
+
+// heed takes a message of a session's client that is no request: a response, a cancellation, or the
+// news that its roots have changed. There is no use for others. A response that answers no open
+// question to that client is dropped.
+func (s *Server) heed(c *caller, m *jsonrpc.Message) {
+	switch {
+	case m.IsResponse():
+		if id, ok := rawjson.String(m.ID); !ok || !c.questions.answer(id, answerOf(m)) {
+			s.strays.Add(1)
+			s.deps.Logger.Debug("a client's response was dropped: it answers no open request of the hub to that client")
+		}
+	case m.ID != nil:
+	case m.Method == tool.NoteCancelled:
+		c.inflight.cancel(m.Params)
+	case m.Method == tool.NoteRootsChanged:
+		s.deps.Servers.RootsChanged(c.session, m.Params)
+	}
 }
 
 // causeOf returns the cause with which a context of a door has ended; otherwise where that says none.

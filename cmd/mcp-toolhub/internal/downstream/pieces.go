@@ -81,14 +81,6 @@ func (p pieces) writeTo(w io.Writer) error {
 	return nil
 }
 
-// joined returns the text in one part.
-func (p pieces) joined() []byte {
-	if len(p.parts) == 1 {
-		return p.parts[0]
-	}
-	return bytes.Join(p.parts, nil)
-}
-
 // framed returns the text between before and after: in one part unless it is large.
 func (p pieces) framed(before []byte, after string) pieces {
 	if size := p.size() + len(before) + len(after); size <= maxJoined {
@@ -106,7 +98,7 @@ func (p pieces) framed(before []byte, after string) pieces {
 func (p pieces) line() (pieces, error) {
 	for _, part := range p.parts {
 		if bytes.IndexByte(part, '\n') >= 0 || bytes.IndexByte(part, '\r') >= 0 {
-			text, err := rawjson.Line(p.joined())
+			text, err := rawjson.Line(bytes.Join(p.parts, nil))
 			return whole(text), err
 		}
 	}

@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http/httptest"
@@ -16,16 +17,16 @@ func TestPieces(t *testing.T) {
 	for _, n := range []int{1, maxJoined - 4, maxJoined, 3 * maxJoined} {
 		p := pieces{parts: [][]byte{[]byte("{"), []byte(strings.Repeat(" ", n)), []byte("}")}}
 		framed := p.framed([]byte("<"), ">")
-		if want := "<{" + strings.Repeat(" ", n) + "}>"; string(framed.joined()) != want || framed.size() != len(want) {
-			t.Errorf("%d bytes: framed %.20q", n, framed.joined())
+		if want := "<{" + strings.Repeat(" ", n) + "}>"; string(bytes.Join(framed.parts, nil)) != want || framed.size() != len(want) {
+			t.Errorf("%d bytes: framed %.20q", n, bytes.Join(framed.parts, nil))
 		}
 		if small := n+4 <= maxJoined; small != (len(framed.parts) == 1) {
 			t.Errorf("%d bytes are written in %d parts", n, len(framed.parts))
 		}
 	}
 	line, err := pieces{parts: [][]byte{[]byte("{\"a\":"), []byte("\n1}")}}.line()
-	if err != nil || string(line.joined()) != `{"a":1}` {
-		t.Errorf("line %s, %v", line.joined(), err)
+	if err != nil || string(bytes.Join(line.parts, nil)) != `{"a":1}` {
+		t.Errorf("line %s, %v", bytes.Join(line.parts, nil), err)
 	}
 }
 

@@ -146,13 +146,13 @@ func (f *forwarder) readStored(ctx context.Context, p *peer, m *jsonrpc.Message,
 	}
 	if err != nil {
 		f.deps.Logger.Warn("a stored result cannot be read", "result", id, "error", err)
-		return f.failed(ctx, r, err)
+		return f.errorOf(err)
 	}
 	defer free()
 	const before = `{"contents":[`
 	around, err := f.resultOf(ctx, p, answeredRequest{method: m.Method}, []byte(before+"]}"))
 	if err != nil {
-		return f.failed(ctx, r, err)
+		return f.errorOf(err)
 	}
 	r.answer(pieces{parts: [][]byte{[]byte(before), contents, around[len(before):]}, disk: f.deps.Spool, free: free})
 	return nil

@@ -459,7 +459,9 @@ func (s *Server) handler(p *peer, method string) handler {
 	switch {
 	case isTaskMethod(method):
 		return s.tasks.handler(p, method)
-	case isCustom(p.profile, method):
+	case direct(p.profile) && !isKnownRequest(method) && !strings.HasPrefix(method, notePrefix):
+		// On other surfaces nobody could say which server is meant. A notification with an id is none
+		// that the hub does not know: there are servers that heed a cancellation all the same.
 		return s.forwarder.pass
 	case p.modern && method == tool.MethodListen:
 		return s.listenStreams.serve
@@ -486,21 +488,13 @@ func isKnownRequest(method string) bool {
 	return isTaskMethod(method) || tool.IsServerRequest(method)
 }
 
-// isCustom reports whether requests of method are passed on because the hub does not know them.
-// They are on direct views only: elsewhere nobody could say which server is meant.
-func isCustom(profile, method string) bool {
-	// A notification with an id is none that the hub does not know: there are servers that heed a
-	// cancellation all the same.
-	return direct(profile) && !isKnownRequest(method) && !strings.HasPrefix(method, notePrefix)
-}
-
 // notePrefix begins the methods of the protocol's notifications.
 const notePrefix = "notifications/"
 
-// isCustomNote reports whether notifications of clients of profile are passed on likewise. A known
-// request without an id is not: some servers would carry it out, past the pipeline. One that is not
-// passed on is accepted and ignored: a client that was refused one over HTTP would give up its
-// connection.
+// isCustomNote reports whether a message is a notification that is passed on because the hub does not
+// know it, as requests of direct views are. A known request without an id is not: some servers would
+// carry it out, past the pipeline. One that is not passed on is accepted and ignored: a client that
+// was refused one over HTTP would give up its connection.
 func isCustomNote(profile string, m *jsonrpc.Message) bool {
 	if !direct(profile) || m.ID != nil || m.Method == "" || isKnownRequest(m.Method) {
 		return false
@@ -513,13 +507,17 @@ func isCustomNote(profile string, m *jsonrpc.Message) bool {
 }
 
 // join makes a session one that is told of changes, until leave is called.
-func (s *Server) join(profile string, a tool.Actor, c *caller) (leave func()) {
-	l := &listener{profile: profile, actor: a, caller: c, out: c.out, wants: Change{Tools: true, Prompts: true,
-		Resources: true}}
-	s.listeners.add(l)
-	return func() {
-		s.listeners.remove(l)
-		s.levels.drop(c.session.Key)
-		s.ownerships.drop(c.session.Key)
+func (s *Server) join(profile string, a tool.Actor, c *caller) {
+	s.listeners.add(&listener{profile: profile, actor: a, caller: c, out: c.out, wants: Change{Tools: true,
+		Prompts: true, Resources: true}})
+	if c.session.IsOver() { // leave may have been called before
+		s.leave(c)
 	}
+}
+
+// leave drops what is kept for a session that has ended.
+func (s *Server) leave(c *caller) {
+	s.listeners.closeWhere(func(l *listener) bool { return l.caller == c })
+	s.levels.drop(c.session.Key)
+	s.ownerships.drop(c.session.Key)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -16,32 +17,22 @@ import (
 
 // httpSession is one session of an older protocol revision.
 type httpSession struct {
-	id       string // as its client sends it: long, and not for logs
-	known    sessionid.Session
-	holder   sessionid.Holder
-	share    string // whose share of the sessions it counts to
-	profile  string
-	actor    tool.Actor // whose session it is; Actor.Client as negotiated at initialize
-	inflight inflight
-	caller   *caller
-	leave    func()        // it is told of changes no more
-	ended    chan struct{} // closed when it has left the table
+	id      string // as its client sends it: long, and not for logs
+	known   sessionid.Session
+	holder  sessionid.Holder
+	share   string // whose share of the sessions it counts to
+	profile string
+	actor   tool.Actor // whose session it is; Actor.Client as negotiated at initialize
+	caller  *caller
+	ended   chan struct{} // closed when it has left the table
 
-	capabilities json.RawMessage // of its client, as that sent them
-	questions    questions
-	streaming    sync.Mutex
-	stream       chan struct{} // closed when a newer standing stream takes the place of the present one
+	streaming sync.Mutex
+	stream    chan struct{} // closed when a newer standing stream takes the place of the present one
 
 	// guarded by sessions.mu
 	busy int         // requests being served
 	used time.Time   // when the latest of them began or ended
 	idle *time.Timer // ends the session, or finds that it was used
-}
-
-// whole returns the session as the rest of the hub knows it.
-func (s *httpSession) whole() tool.Session {
-	return tool.Session{Key: "http/" + s.known.Name, Name: sessionName(s.actor, s.known.Name), Person: s.actor.Name,
-		Ended: s.ended}
 }
 
 // callerOf returns what is kept for a caller over HTTP on revisions without sessions. Its session
@@ -92,31 +83,17 @@ func (d *httpDoor) share(r *entry) string {
 // newSession returns the session of a request, which is not in the table yet.
 func (d *httpDoor) newSession(r *entry, id string, known sessionid.Session) *httpSession {
 	s := &httpSession{id: id, known: known, share: d.share(r), profile: d.profile, actor: r.actor,
-		ended:        make(chan struct{}),
-		capabilities: known.Capabilities}
+		ended: make(chan struct{})}
 	s.holder = d.holder(s.actor)
 	s.actor.Session = known.Name
 	s.actor.Client = tool.Client{Name: known.ClientName, Version: known.ClientVersion,
 		ProtocolVersion: known.ProtocolVersion,
 		Apps:            showsApps(known.Capabilities), Names: s.actor.Client.Names}
-	s.caller = &caller{session: s.whole(), out: newOutbox(nil), view: s.profile}
+	session := tool.Session{Key: "http/" + known.Name, Name: sessionName(s.actor, known.Name), Person: s.actor.Name,
+		Ended: s.ended}
+	s.caller = &caller{session: session, out: newOutbox(nil), view: s.profile,
+		questions: questions{series: questionPrefix}}
 	return s
-}
-
-// begin enters a new session for a request whose initialize was answered with version.
-func (d *httpDoor) begin(r *entry, m *jsonrpc.Message, version string) (*httpSession, error) {
-	info, _ := rawjson.Get(m.Params, "clientInfo")
-	known := sessionid.Session{ProtocolVersion: version, Capabilities: capabilitiesOf(m)}
-	known.ClientName, known.ClientVersion = clientInfo(info)
-	sessions := &d.server.sessions
-	id, known, err := sessions.ids.New(d.holder(r.actor), known)
-	if err != nil {
-		return nil, err
-	}
-	s := d.newSession(r, id, known)
-	sessions.entering.Lock()
-	defer sessions.entering.Unlock()
-	return s, sessions.enter(s)
 }
 
 // takeUp enters the session that a request names, which this hub does not hold: it was restarted
@@ -124,15 +101,32 @@ func (d *httpDoor) begin(r *entry, m *jsonrpc.Message, version string) (*httpSes
 // subscriptions, the client is told as changes of all lists. The error is sessionid.ErrUnknown, or
 // says why there is no room.
 func (d *httpDoor) takeUp(r *entry) error {
-	id := r.Header.Get(headerSession)
-	return d.server.sessions.takeUp(id, d.holder(r.actor), func(known sessionid.Session) *httpSession {
-		s := d.newSession(r, id, known)
-		s.questions.series = rand.Text() + "-"
-		for _, method := range d.server.surfaces.listChanges(s) {
-			s.caller.out.put(listChanged(method))
-		}
-		return s
-	})
+	id, t, log := r.Header.Get(headerSession), &d.server.sessions, d.server.deps.Logger
+	t.entering.Lock()
+	defer t.entering.Unlock()
+	t.mu.Lock()
+	there := t.byID[id] != nil
+	t.mu.Unlock()
+	if there {
+		return nil // another request was quicker
+	}
+	known, err := t.ids.Resume(id, d.holder(r.actor))
+	if err != nil && !errors.Is(err, sessionid.ErrUnknown) {
+		log.Warn("a session is not taken up again", "error", err)
+	}
+	if err != nil || !supported(known.ProtocolVersion) { // it began at another version of the hub
+		return sessionid.ErrUnknown
+	}
+	s := d.newSession(r, id, known)
+	s.caller.questions.series += rand.Text() + "-"
+	for _, method := range d.server.surfaces.listChanges(s) {
+		s.caller.out.put(listChanged(method))
+	}
+	if err := t.enter(s); err != nil {
+		return err
+	}
+	log.Info("a session is taken up again", "session", s.caller.session.Name, "client", known.ClientName)
+	return nil
 }
 
 // standing serves GET: the stream on which a session is told what belongs to none of its requests.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // sessions holds the live HTTP sessions: it begins them, takes up those that this hub does not hold, and ends them.
@@ -13,7 +14,7 @@ type sessions struct {
 	server *Server
 	ids    *sessionid.Issuer
 
-	entering sync.Mutex // held while a session is entered, or ended for good
+	entering sync.Mutex // held while a session is entered, or ended
 
 	mu      sync.Mutex
 	max     int
@@ -39,7 +40,7 @@ func (t *sessions) questions() int {
 	defer t.mu.Unlock()
 	n := 0
 	for _, s := range t.byID {
-		n += s.questions.count()
+		n += s.caller.questions.count()
 	}
 	return n
 }
@@ -52,7 +53,7 @@ func (t *sessions) count() int {
 
 // add enters a session. Where there are as many as may be, others are taken out of the table to make room: they are
 // returned, for the caller to end. It returns false where none can go.
-func (t *sessions) add(s *httpSession, whenIdle func()) (out []*httpSession, ok bool) {
+func (t *sessions) add(s *httpSession) (out []*httpSession, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.byID) >= t.max {
@@ -64,7 +65,7 @@ func (t *sessions) add(s *httpSession, whenIdle func()) (out []*httpSession, ok 
 		out = append(out, victim)
 	}
 	set(&t.byID, s.id, s)
-	s.used, s.idle = time.Now(), time.AfterFunc(t.timeout, whenIdle)
+	s.used, s.idle = time.Now(), time.AfterFunc(t.timeout, func() { t.endIdle(s) })
 	return out, true
 }
 
@@ -112,23 +113,23 @@ func (t *sessions) takeOut(s *httpSession) bool {
 	return true
 }
 
-// remove takes a session out of the table and reports whether it was there. One that is to go because it is idle stays
-// if it is not.
-func (t *sessions) remove(s *httpSession, becauseIdle bool) bool {
+// endIdle ends a session that was not used for too long. The timer of another one goes on.
+func (t *sessions) endIdle(s *httpSession) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.byID[s.id] != s {
-		return false
-	}
-	left := t.timeout // the timer goes on while the session is used
+	left := t.timeout
 	if s.busy == 0 {
 		left -= time.Since(s.used)
 	}
-	if becauseIdle && left > 0 {
+	found := false
+	if left <= 0 {
+		found = t.takeOut(s)
+	} else if t.byID[s.id] == s {
 		s.idle.Reset(left)
-		return false
 	}
-	return t.takeOut(s)
+	t.mu.Unlock()
+	if found {
+		t.close(s)
+	}
 }
 
 // use returns the session and keeps it from going idle until it is released. ok is false where there is none.
@@ -152,50 +153,20 @@ func (t *sessions) release(s *httpSession) {
 	s.busy--
 }
 
-// takeUp enters the session of id, which create makes, unless it is there already. The error is
-// sessionid.ErrUnknown, or says why there is no room.
-func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessionid.Session) *httpSession) error {
-	t.entering.Lock()
-	defer t.entering.Unlock()
-	t.mu.Lock()
-	there := t.byID[id] != nil
-	t.mu.Unlock()
-	if there {
-		return nil // another request was quicker
-	}
-	known, err := t.ids.Resume(id, holder)
-	if err != nil && !errors.Is(err, sessionid.ErrUnknown) {
-		t.server.deps.Logger.Warn("a session is not taken up again", "error", err)
-	}
-	if err != nil || !supported(known.ProtocolVersion) { // it began at another version of the hub
-		return sessionid.ErrUnknown
-	}
-	s := create(known)
-	if err := t.enter(s); err != nil {
-		return err
-	}
-	t.server.deps.Logger.Info("a session is taken up again", "session", s.caller.session.Name, "client", known.ClientName)
-	return nil
-}
-
 // enter enters a session, which is told of changes from now on, and ends those that make room for it.
 // t.entering is held.
 func (t *sessions) enter(sess *httpSession) error {
 	if t.server.isDraining() {
 		return errors.New(errDraining().Message)
 	}
-	sess.leave = t.server.join(sess.profile, sess.actor, sess.caller)
-	out, ok := t.add(sess, func() {
-		if t.remove(sess, true) {
-			t.close(sess)
-		}
-	})
+	t.server.join(sess.profile, sess.actor, sess.caller)
+	out, ok := t.add(sess)
 	for _, evicted := range out {
 		t.recordEnd(evicted)
 		t.close(evicted)
 	}
 	if !ok {
-		sess.leave()
+		t.server.leave(sess.caller)
 		return errors.New("all sessions that hub.http.max_sessions allows have calls in flight: try again later, or " +
 			"raise that in the hub's config")
 	}
@@ -204,14 +175,9 @@ func (t *sessions) enter(sess *httpSession) error {
 
 // endForGood ends a session that is never taken up again.
 func (t *sessions) endForGood(sess *httpSession) {
-	t.entering.Lock()
 	t.recordEnd(sess)
-	found := t.remove(sess, false)
-	t.entering.Unlock()
-	if found {
-		t.close(sess)
-	}
-	<-sess.ended
+	t.closeWhere(func(one *httpSession) bool { return one == sess })
+	<-sess.ended // it may have made room for another one
 }
 
 func (t *sessions) recordEnd(sess *httpSession) {
@@ -242,12 +208,13 @@ func (t *sessions) closeWhere(match func(*httpSession) bool) {
 
 // close ends what belongs to a session that has left the table.
 func (t *sessions) close(sess *httpSession) {
-	why := endedSession()
+	why := tool.CanceledBy(tool.CanceledBySessionEnd, "",
+		"the session that the call belongs to has ended: open a new one and call again")
 	if t.server.isDraining() {
 		why = HubStops()
 	}
-	sess.inflight.cancelAll(why)
+	sess.caller.inflight.cancelAll(why)
 	close(sess.ended)
-	sess.leave()
+	t.server.leave(sess.caller)
 	t.server.deps.Grants.EndSession(sess.actor.Session)
 }

@@ -144,10 +144,16 @@ func TestIdleSessionIsOver(t *testing.T) {
 func TestSessionsEndWhenIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		table := &sessions{}
+		server := &Server{}
+		server.deps.Grants = &far{}
+		table := &sessions{server: server}
 		table.bound(10, 30*time.Minute)
-		s := &httpSession{id: "a"}
-		table.add(s, func() { table.remove(s, true) })
+		add := func() *httpSession {
+			s := &httpSession{id: "a", caller: &caller{}, ended: make(chan struct{})}
+			table.add(s)
+			return s
+		}
+		s := add()
 		after := func(d time.Duration, want bool) {
 			t.Helper()
 			time.Sleep(d) // virtual
@@ -166,7 +172,7 @@ func TestSessionsEndWhenIdle(t *testing.T) {
 		after(29*time.Minute, true)
 		after(2*time.Minute, false)
 
-		table.add(s, func() { table.remove(s, true) })
+		add()
 		after(3*time.Minute, true)
 		table.bound(10, 4*time.Minute)
 		after(30*time.Second, true)

@@ -27,28 +27,24 @@ type stdioDoor struct {
 	server  *Server
 	profile string
 	actor   tool.Actor
-	session tool.Session // of the one client, on every revision
-	caller  *caller
+	caller  *caller // of the one client, on every revision
 
 	writing sync.Mutex
 	out     io.Writer
 	broken  bool // a write has failed: the client is gone
 
-	inflight  inflight
-	questions questions
-	lanes     sync.WaitGroup // what is in waiting, or runs
-	waiting   chan func()    // requests and notifications that have not begun, in the order of the wire
-	places    chan struct{}  // has one element for each request that is being served
-	line      tool.Line
-	greeted   chan struct{} // closed when initialize was answered
-	inputEnd  chan struct{} // closed when the client has sent its last message
+	lanes    sync.WaitGroup // what is in waiting, or runs
+	waiting  chan func()    // requests and notifications that have not begun, in the order of the wire
+	places   chan struct{}  // has one element for each request that is being served
+	line     tool.Line
+	greeted  chan struct{} // closed when initialize was answered
+	inputEnd chan struct{} // closed when the client has sent its last message
 
-	mu           sync.Mutex
-	client       tool.Client     // of the initialize handshake
-	capabilities json.RawMessage // likewise
-	initialized  bool            // the client has been answered
+	// What initialize has said. The reader of messages sets it, others read it once greeted is closed.
+	client       tool.Client
+	capabilities json.RawMessage
+	initialized  bool // the client is answered, or about to be
 	joined       sync.Once
-	leave        func() // ends what initialize has begun; nil before it
 }
 
 const (
@@ -81,24 +77,23 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of
 		of.Actor = tool.Actor{Name: tool.Local, Door: "stdio"}
 	}
 	gone := make(chan struct{})
-	defer close(gone)
-	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(of.Actor, ""), Person: tool.Local,
-		Ended: gone}
-	d := &stdioDoor{server: s, profile: of.Profile, actor: of.Actor, session: session,
-		caller: &caller{session: session, out: newOutbox(nil), view: of.Profile},
-		out:    out, greeted: make(chan struct{}), inputEnd: make(chan struct{}), places: make(chan struct{}, maxServed),
+	d := &stdioDoor{server: s, profile: of.Profile, actor: of.Actor,
+		out: out, greeted: make(chan struct{}), inputEnd: make(chan struct{}), places: make(chan struct{}, maxServed),
 		waiting: make(chan func(), maxNotes+maxInflight)}
-	d.session.Client = d
-	d.caller.session = d.session
+	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(of.Actor, ""), Person: tool.Local,
+		Ended: gone, Client: d}
+	d.caller = &caller{session: session, out: newOutbox(nil), view: of.Profile,
+		questions: questions{series: questionPrefix}}
 	if of.Moved {
-		d.questions.series = rand.Text() + "-"
+		d.caller.questions.series += rand.Text() + "-"
 	}
+	defer s.leave(d.caller)
+	defer close(gone)
 	defer s.deps.Grants.EndSession(session.Key)
 	hub := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(hub))
 	defer cancel(nil)
 	defer context.AfterFunc(hub, func() { cancel(HubStops()) })()
-	defer d.part()
 	ended := make(chan error, 1)
 	go func() { ended <- d.readAll(ctx, in) }()
 	var err error
@@ -111,9 +106,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of
 		if errors.Is(err, os.ErrDeadlineExceeded) { // the client goes on at another hub
 			cause = HubStops()
 		}
-		d.questions.end(cause)
-		if d.inflight.isAny() && jsonrpc.IsUnread(out) {
-			d.inflight.cancelAll(cause)
+		d.caller.questions.end(cause)
+		if d.caller.inflight.isAny() && jsonrpc.IsUnread(out) {
+			d.caller.inflight.cancelAll(cause)
 		}
 		d.finish(ctx)
 	case <-ctx.Done():
@@ -162,21 +157,9 @@ func (s *settings) unknown(profile string) error {
 func (d *stdioDoor) Ask(ctx context.Context, server string, questions []tool.Question) ([]tool.Answer, error) {
 	<-d.greeted // soon: the servers were told of the client by initialize
 	p, _ := d.peer(&jsonrpc.Message{})
-	asker := &clientAsker{ownerships: &d.server.ownerships,
-		during: &attempt{peer: p, reply: &stdioReplier{door: d}, server: server, notes: &callNotes{}}}
-	defer asker.close()
-	return asker.ask(ctx, questions)
-}
-
-// part ends what initialize began.
-func (d *stdioDoor) part() {
-	d.mu.Lock()
-	leave := d.leave
-	d.leave = func() {}
-	d.mu.Unlock()
-	if leave != nil {
-		leave()
-	}
+	during := &attempt{peer: p, reply: &stdioReplier{door: d}, server: server,
+		notes: &callNotes{parts: &d.server.parts}}
+	return during.askOnStream(ctx, questions)
 }
 
 // tell writes the notifications of the outbox, behind the answer to initialize.
@@ -228,12 +211,7 @@ func (d *stdioDoor) refuseLong(large *jsonrpc.TooLarge) {
 	if _, request := large.About.Get("method"); !request || !jsonrpc.IsID(id) {
 		id = nil
 	}
-	d.server.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit",
-		"hub.limits.client_message",
-		"bytes", large.Limit)
-	d.write(whole(jsonrpc.ErrorText(id,
-		jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes (hub.limits.client_message): "+
-			"send less, or raise that in the hub's config", large.Limit)))))
+	d.write(whole(jsonrpc.ErrorText(id, d.server.tooLarge(int64(large.Limit)))))
 }
 
 // receive takes in one line: a message, or on the revisions that allow it a batch of them.
@@ -271,7 +249,7 @@ func (d *stdioDoor) write(text pieces) (written bool) {
 	defer d.writing.Unlock()
 	if !d.broken && text.writeTo(d.out) != nil {
 		d.broken = true
-		d.inflight.cancelAll(goneClient())
+		d.caller.inflight.cancelAll(goneClient())
 	}
 	return !d.broken
 }
@@ -298,20 +276,17 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply resp
 		}
 		d.join(p.actor.Client, p.hop)
 		// Before the next line is read: it may cancel this call.
-		opened, call, refusal := d.inflight.add(ctx, m.ID)
+		opened, call, refusal := d.caller.inflight.add(ctx, m.ID)
 		if refusal != nil {
 			d.server.exit(p.actor, len(m.Text))
 			refuse(refusal)
 			return
 		}
 		d.serve(opened, p, m, &stdioReplier{door: d, id: m.ID, call: call, reply: reply})
-	case m.Method == tool.NoteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
-	case m.Method == tool.NoteRootsChanged && m.ID == nil:
-		d.server.deps.Servers.RootsChanged(d.session, m.Params)
 	case isCustomNote(d.profile, m):
 		d.passNote(ctx, m)
-	case m.IsResponse():
-		d.server.takeResponse(&d.questions, m)
+	default:
+		d.server.heed(d.caller, m)
 	}
 }
 
@@ -343,7 +318,7 @@ func (d *stdioDoor) beginAll() {
 		select {
 		case begin := <-d.waiting:
 			begin()
-		case <-d.session.Ended:
+		case <-d.caller.session.Ended:
 			return
 		}
 	}
@@ -357,10 +332,7 @@ func errInitializedTwice(what, instead string) *tool.RPCError {
 // passNote sends a notification on that the hub does not know, in the order of the wire.
 func (d *stdioDoor) passNote(ctx context.Context, m *jsonrpc.Message) {
 	p, refusal := d.peer(m)
-	d.mu.Lock()
-	stateless := !d.initialized
-	d.mu.Unlock()
-	if stateless { // notifications do not say of which revision they are
+	if !d.initialized { // notifications do not say of which revision they are
 		p.modern, p.actor.Client.ProtocolVersion, refusal = true, modernVersion, nil
 	}
 	if refusal != nil {
@@ -390,30 +362,25 @@ func (d *stdioDoor) passNote(ctx context.Context, m *jsonrpc.Message) {
 
 // peer returns the sender of a request on this connection.
 func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
-	p := &peer{profile: d.profile, actor: d.actor, session: d.session, caller: d.caller, quit: d.inputEnd}
-	p.actor.Session = d.session.Key
+	p := &peer{profile: d.profile, actor: d.actor, session: d.caller.session, caller: d.caller, quit: d.inputEnd}
+	p.actor.Session = d.caller.session.Key
 	p.meta.read(m.Object)
 	if p.meta.version >= modernVersion {
 		return p, modernPeer(p)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if !d.initialized && m.Method != tool.MethodPing {
 		return p, jsonrpc.InvalidRequest(fmt.Sprintf("%q before initialize: up to protocol 2025-11-25 send "+
 			"initialize first; from %s on write "+
 			"%q and %q into params._meta of each request", m.Method, modernVersion, mcp.MetaKeyProtocolVersion,
 			mcp.MetaKeyClientCapabilities))
 	}
-	p.actor.Client, p.hop.ClientCapabilities, p.questions = d.client, d.capabilities, &d.questions
+	p.actor.Client, p.hop.ClientCapabilities = d.client, d.capabilities
 	return p, nil
 }
 
 // initialize answers initialize. The client is told of changes from then on, but behind the answer.
 func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply responses) {
-	d.mu.Lock()
-	again := d.initialized
-	d.mu.Unlock()
-	if again {
+	if d.initialized {
 		reply.write(whole(jsonrpc.ErrorText(m.ID, errInitializedTwice("connection",
 			"go on with it, or start the hub anew"))))
 		return
@@ -424,22 +391,18 @@ func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply re
 		return
 	}
 	d.join(client, tool.Hop{ClientCapabilities: capabilitiesOf(m)})
-	d.mu.Lock()
 	d.client, d.capabilities, d.initialized = client, capabilitiesOf(m), true
-	if d.leave == nil {
-		defer close(d.greeted)
-		actor := d.actor
-		actor.Session, actor.Client = d.session.Key, d.client
-		d.leave = d.server.join(d.profile, actor, d.caller)
-	}
-	d.mu.Unlock()
+	actor := d.actor
+	actor.Session, actor.Client = d.caller.session.Key, client
+	d.server.join(d.profile, actor, d.caller)
 	reply.write(answerText(m.ID, whole(result)))
+	close(d.greeted)
 }
 
 // join tells servers of the session, once.
 func (d *stdioDoor) join(client tool.Client, says tool.Hop) {
 	says.Revision, says.Direct = client.ProtocolVersion, direct(d.profile)
-	d.joined.Do(func() { d.server.deps.Servers.Joined(d.session, says) })
+	d.joined.Do(func() { d.server.deps.Servers.Joined(d.caller.session, says) })
 }
 
 // finish waits until everything that was read has been answered, or ctx is done.
@@ -461,8 +424,12 @@ type stdioReplier struct {
 	reply responses
 }
 
+// end writes the response. One to a request that the client has cancelled has no parts: "The receiver of
+// a cancellation SHOULD NOT send a response for the cancelled request."
 func (r *stdioReplier) end(text pieces) (written bool) {
-	r.call.end()
+	if r.call.end() {
+		text = pieces{}
+	}
 	return r.reply.write(text)
 }
 
@@ -472,14 +439,6 @@ func (r *stdioReplier) notify(method string, params json.RawMessage) {
 
 func (r *stdioReplier) request(id json.RawMessage, method string, params json.RawMessage) bool {
 	return r.door.write(whole(jsonrpc.RequestText(id, method, params)))
-}
-
-func (r *stdioReplier) abandon(ctx context.Context) bool {
-	if !errors.Is(context.Cause(ctx), errWithdrawn) {
-		return false
-	}
-	r.end(pieces{})
-	return true
 }
 
 func (r *stdioReplier) answer(result pieces) (written bool) { return r.end(answerText(r.id, result)) }

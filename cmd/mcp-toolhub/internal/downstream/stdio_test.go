@@ -336,7 +336,9 @@ func (r *stuckReplier) notify(_ string, params json.RawMessage) {
 func TestProgressWaitsForNoClient(t *testing.T) {
 	t.Parallel()
 	r := &stuckReplier{read: make(chan struct{})}
-	q := new(serverNotifications).of(&attempt{peer: &peer{modern: true}, reply: r, token: json.RawMessage(`"t"`)})
+	p := &peer{modern: true}
+	q := &callNotes{to: &attempt{peer: p, reply: r, token: json.RawMessage(`"t"`)}, peer: p}
+	q.idle.L = &q.mu
 	report := q.report
 	for i := range 2 * maxQueued {
 		report(tool.Progress{Params: json.RawMessage(fmt.Sprintf(`{"progressToken":0,"progress":%d}`, i))})
@@ -361,7 +363,7 @@ func TestAnIdThatIsUsedAgainStaysInUse(t *testing.T) {
 		t.Fatal(refusal)
 	}
 	call.end()
-	if !calls.cancel(json.RawMessage(`{"requestId":1}`)) || ctx.Err() == nil {
+	if calls.cancel(json.RawMessage(`{"requestId":1}`)); ctx.Err() == nil {
 		t.Error("the second call of the id cannot be cancelled")
 	}
 }

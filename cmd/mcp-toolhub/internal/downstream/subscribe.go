@@ -122,7 +122,7 @@ func (t *resourceSubscriptions) subscribe(ctx context.Context, p *peer, m *jsonr
 			says: p.hop, out: p.caller.out})
 	})
 	if refusal != nil {
-		return t.forwarder.failed(ctx, r, refusal)
+		return refusal
 	}
 	r.answer(whole([]byte("{}")))
 	return nil

@@ -25,17 +25,16 @@ type suspensions struct {
 // serve serves an attempt: the only one, unless its client retries. On revisions with sessions the
 // server may ask the client meanwhile.
 func (s *suspensions) serve(ctx context.Context, a *attempt) {
+	a.notes = &callNotes{parts: s.parts, session: a.peer.session.Key, view: direct(a.peer.profile), to: a, peer: a.peer}
+	a.notes.idle.L = &a.notes.mu
 	if a.retries {
 		s.serveRetrying(ctx, a)
 		return
 	}
-	a.notes = s.notifications.of(a)
-	asker := &clientAsker{ownerships: &s.ownerships, during: a}
 	if !a.peer.modern {
-		a.ask = asker.ask
+		a.ask = a.askOnStream
 	}
 	result := a.op.run(ctx, a)
-	asker.close()
 	a.notes.detach()
 	a.op.answer(ctx, a, result)
 }
@@ -115,8 +114,8 @@ func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
 func (s *suspensions) begin(ctx context.Context, a *attempt) {
 	called, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &runningCall{invocation: a.invocation, cancel: cancel, asked: make(chan struct{}, 1),
-		done: make(chan struct{}), notes: s.notifications.of(a)}
-	a.notes, a.ask = r.notes, r.ask
+		done: make(chan struct{}), notes: a.notes, questions: questions{series: "q"}}
+	a.ask = r.ask
 	s.calls.Add(1) // the request that is served has one of its own, so Wait cannot have returned
 	go func() {
 		defer s.calls.Done()
@@ -128,14 +127,14 @@ func (s *suspensions) begin(ctx context.Context, a *attempt) {
 }
 
 // runSafely runs an attempt. A panic in it ends that call alone, as it does on a goroutine of net/http.
-func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall) (result attemptResult) {
+func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall) (result invoke.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.deps.Logger.Error("panic while a request was served", "panic", fmt.Sprint(p), "stack",
 				string(debug.Stack()))
 			err := &tool.RPCError{Code: tool.CodeInternalError,
 				Message: "the hub failed while it handled this request; its log says where"}
-			result.outcome = invoke.Outcome{InvocationID: r.invocation, Status: tool.StatusFailed, Err: err}
+			result = invoke.Outcome{InvocationID: r.invocation, Status: tool.StatusFailed, Err: err}
 		}
 	}()
 	return a.op.run(ctx, a)
@@ -145,7 +144,10 @@ func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall)
 func (s *suspensions) await(ctx context.Context, a *attempt, r *runningCall) {
 	// "Disconnection SHALL be interpreted as cancellation" of the request that is open, and so of its
 	// call. net/http says no cause.
-	stop := context.AfterFunc(ctx, func() { r.cancel(causeOf(ctx, closedStream())) })
+	stop := context.AfterFunc(ctx, func() {
+		r.cancel(causeOf(ctx, tool.CanceledBy(tool.CanceledByClosedStream, "",
+			"the client closed the stream of its request: call again if the result is still wanted")))
+	})
 	defer stop()
 	for {
 		select {
@@ -186,8 +188,8 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 		End: func(why *tool.Failure) {
 			r.cancel(why)
 			<-r.done
-			if r.result.needs != nil {
-				a.op.end(ctx, r.result, why)
+			if before := r.result.Suspended; before != nil {
+				before.End(ctx, why)
 			}
 		},
 	})
@@ -197,19 +199,20 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 	}
 	result := append([]byte(`{"resultType":"input_required","inputRequests":`), requests...)
 	result = append(append(append(result, `,"requestState":`...), rawjson.Quote(text)...), '}')
-	a.op.answer(ctx, a, attemptResult{needs: result})
+	a.op.answer(ctx, a, a.needsInput(result))
 	return true
 }
 
 // conclude answers an attempt with the result of its request, or with the input that the server needs.
-func (s *suspensions) conclude(ctx context.Context, a *attempt, r attemptResult) {
-	if r.needs == nil {
-		a.op.answer(ctx, a, r)
+func (s *suspensions) conclude(ctx context.Context, a *attempt, o invoke.Outcome) {
+	if o.Suspended == nil {
+		a.op.answer(ctx, a, o)
 		return
 	}
-	result, serverState, err := inputRequired(a, r.needs)
+	result, serverState, err := inputRequired(a, o.Result)
 	if err == nil {
-		text, failure := s.table.Add(ctx, a.state(), s.cfg().InputTimeout, serverState, s.repeated(ctx, a, r))
+		text, failure := s.table.Add(ctx, a.state(), s.cfg().InputTimeout, serverState,
+			s.repeated(ctx, a.invocation, o.Suspended))
 		if failure == nil {
 			result, err = rawjson.Set(result, "requestState", rawjson.Quote(text))
 		} else {
@@ -217,30 +220,30 @@ func (s *suspensions) conclude(ctx context.Context, a *attempt, r attemptResult)
 		}
 	}
 	if err != nil {
-		a.op.answer(ctx, a, a.op.end(ctx, r, err))
+		a.op.answer(ctx, a, o.Suspended.End(ctx, err))
 		return
 	}
-	a.op.answer(ctx, a, attemptResult{needs: result})
+	a.op.answer(ctx, a, a.needsInput(result))
 }
 
 // repeated is a suspended call that its server begins again with each retry.
-func (s *suspensions) repeated(ctx context.Context, a *attempt, r attemptResult) *suspended.Call[*attempt] {
-	first, invocation := a.op, a.invocation
+func (s *suspensions) repeated(ctx context.Context, invocation tool.InvocationID,
+	before *invoke.Suspended) *suspended.Call[*attempt] {
 	return &suspended.Call[*attempt]{
 		Resume: func(ctx context.Context, retry *attempt, serverState json.RawMessage) {
-			retry.invocation, retry.before = invocation, &r
+			retry.invocation, retry.before = invocation, before
 			params, _, err := rawjson.Delete(retry.params, "requestState")
 			if serverState != nil {
 				params, err = rawjson.Set(retry.params, "requestState", serverState)
 			}
 			if err != nil {
-				retry.op.answer(ctx, retry, first.end(ctx, r, err))
+				retry.op.answer(ctx, retry, before.End(ctx, err))
 				return
 			}
 			retry.params = params
 			s.begin(ctx, retry)
 		},
-		End: func(why *tool.Failure) { first.end(ctx, r, why) },
+		End: func(why *tool.Failure) { before.End(ctx, why) },
 	}
 }
 

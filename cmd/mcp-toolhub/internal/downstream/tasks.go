@@ -117,8 +117,8 @@ func withTaskID(result json.RawMessage, id string) (json.RawMessage, error) {
 // call as the pipeline gives it.
 func taskResult(ctx context.Context, p *peer, to answeredRequest, result json.RawMessage) (json.RawMessage, error) {
 	var err error
-	if to.asked != to.native {
-		if result, err = withTaskID(result, to.asked); err != nil {
+	if to.from != to.to {
+		if result, err = withTaskID(result, to.from); err != nil {
 			return nil, err
 		}
 	}
@@ -186,7 +186,6 @@ func (t *taskRequests) list(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 	if refusal != nil {
 		return refusal
 	}
-	own := t.ownerships.tasks(p, servers)
 	type list struct {
 		tasks [][]byte
 		first json.RawMessage
@@ -196,15 +195,7 @@ func (t *taskRequests) list(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 	defer cancel()
 	var listing sync.WaitGroup
 	for i, server := range servers {
-		wanted := make(map[string]*ownership)
-		for _, b := range own {
-			if b.server == server {
-				wanted[b.id] = b
-			}
-		}
-		if len(wanted) > 0 {
-			listing.Go(func() { listed[i].tasks, listed[i].first = t.listOf(limited, p, server, wanted) })
-		}
+		listing.Go(func() { listed[i].tasks, listed[i].first = t.listOf(limited, p, server) })
 	}
 	listing.Wait()
 	all, around := [][]byte(nil), json.RawMessage(`{}`)
@@ -214,28 +205,32 @@ func (t *taskRequests) list(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 		}
 		all = append(all, l.tasks...)
 	}
-	if ctx.Err() != nil && r.abandon(ctx) {
-		return nil
-	}
 	result, _, err := rawjson.Delete(around, "nextCursor")
 	if err == nil {
 		result, err = rawjson.Set(result, "tasks", fmt.Appendf(nil, "[%s]", bytes.Join(all, []byte(","))))
 	}
 	if err != nil {
-		return t.forwarder.failed(ctx, r, err)
+		return t.forwarder.errorOf(err)
 	}
 	r.answer(whole(result))
 	return nil
 }
 
-// listOf lists those of a server's tasks that are wanted. first is the server's first page, as p's
-// client gets it. Tasks that the server does not list in time are left out.
-func (t *taskRequests) listOf(ctx context.Context, p *peer, server string, wanted map[string]*ownership) (all [][]byte,
-	first json.RawMessage) {
+// listOf lists those of a server's tasks that are the client's; it asks no server that has none. first
+// is the server's first page, as p's client gets it. Tasks that the server does not list in time are
+// left out.
+func (t *taskRequests) listOf(ctx context.Context, p *peer, server string) (all [][]byte, first json.RawMessage) {
+	wanted := make(map[string]*ownership)
+	for _, b := range t.ownerships.tasks(p, []string{server}) {
+		wanted[b.id] = b
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
 	err := t.surfaces.pagesOf(ctx, p, server, tool.MethodTaskList, func(page *tool.Reply) (more bool) {
 		if first == nil {
 			// nil for what is no page
-			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{server: server, method: tool.MethodTaskList,
+			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{onward: onward{server: server}, method: tool.MethodTaskList,
 				revision: page.Mapping.ProtocolVersion}, page.Result)
 			first = slices.Clone(first)
 		}

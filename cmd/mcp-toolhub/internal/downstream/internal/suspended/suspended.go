@@ -48,9 +48,8 @@ type Call[Retry any] struct {
 	End    func(why *tool.Failure) // returns when the call has ended
 	Done   <-chan struct{}         // closed when the call has ended without its client; nil where it cannot
 
-	state  State
-	caller string
-	timer  *time.Timer
+	state State
+	timer *time.Timer
 }
 
 // Table holds the suspended calls of the hub. It is safe for concurrent use.
@@ -107,7 +106,7 @@ func (t *Table[Retry]) Add(ctx context.Context, s State, within time.Duration, s
 	case ctx.Err() != nil:
 		return "", &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled"}
 	}
-	c.caller, c.state = s.Caller, s
+	c.state = s
 	t.calls[s.ID] = c
 	t.count[s.Caller]++
 	c.timer = time.AfterFunc(within, func() {
@@ -124,8 +123,9 @@ func (t *Table[Retry]) take(id string) *Call[Retry] {
 		return nil
 	}
 	delete(t.calls, id)
-	if t.count[c.caller]--; t.count[c.caller] == 0 {
-		delete(t.count, c.caller)
+	caller := c.state.Caller
+	if t.count[caller]--; t.count[caller] == 0 {
+		delete(t.count, caller)
 	}
 	c.timer.Stop()
 	return c
@@ -150,7 +150,7 @@ func (t *Table[Retry]) EndWhere(match func(caller string) bool, why *tool.Failur
 	var ending sync.WaitGroup
 	t.mu.Lock()
 	for id, c := range t.calls {
-		if match(c.caller) {
+		if match(c.state.Caller) {
 			t.take(id)
 			ending.Go(func() { c.End(why) })
 		}
