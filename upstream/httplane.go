@@ -188,12 +188,13 @@ func (b callBody) Read(p []byte) (int, error) {
 // unreached is the answer of a call whose request failed below HTTP, or whose answer the hub does not take.
 func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) response {
 	if answer := (*fault.AnswerError)(nil); errors.As(err, &answer) {
-		f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
-			OutcomeUnknown: !answer.Redirects, Message: "the server " + answer.Error()}
-		if !answer.Redirects {
-			f.Code = codeInvalidResponse
+		message := "the server " + answer.Error()
+		if answer.Redirects {
+			return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected",
+				Cause: err, Message: message}}
 		}
-		return response{err: f}
+		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: codeInvalidResponse,
+			OutcomeUnknown: true, Cause: err, Message: message}}
 	}
 	if f := l.ofError(err); f != nil && ctx.Err() == nil {
 		return response{err: f}

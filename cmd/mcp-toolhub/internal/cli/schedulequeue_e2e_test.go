@@ -360,7 +360,8 @@ func TestAKilledStdioClient(t *testing.T) {
 				}
 				return len(all) == 3
 			})
-			if ends[tool.StatusCanceled] != 3 || len(g.came) > 0 {
+			// The second call may get the first one's place in the moment in which both are canceled.
+			if ends[tool.StatusCanceled] != 3 || len(g.came) > 1 {
 				t.Errorf("the calls ended as %v, and %d more came", ends, len(g.came))
 			}
 		})
