@@ -10,7 +10,7 @@ import (
 
 // subscriptionState records which resources and which log level the server of one session was told to report.
 type subscriptionState struct {
-	changing *semaphore.Weighted // whoever has acquired it may change uris
+	changing *semaphore.Weighted // its holder may change uris
 
 	leveling sync.Mutex // held while the server is told
 	level    string     // of log messages; "" before the server was told of one

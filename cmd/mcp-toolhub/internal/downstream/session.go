@@ -22,7 +22,7 @@ type httpSession struct {
 	holder  sessionid.Holder
 	share   string // whose share of the sessions it counts to
 	profile string
-	actor   tool.Actor // whose session it is; Actor.Client as negotiated at initialize
+	actor   tool.Actor // the owner of the session; Actor.Client as negotiated at initialize
 	caller  *caller
 	ended   chan struct{} // closed when it has left the table
 
