@@ -90,7 +90,11 @@ func TestNotificationsOfNoCall(t *testing.T) {
 				t.Errorf("told %+.200v", n)
 			}
 		}
-		eventually(t, "it is counted", func() bool { return strings.Contains(h.log.String(), "a notification that is malformed") })
+		eventually(t, "it is counted",
+			func() bool { return strings.Contains(h.log.String(), "a notification that is malformed") })
+		if strings.Contains(h.log.String(), "stdout must carry nothing") {
+			t.Errorf("the log calls a message of MCP other output:\n%s", h.log.String())
+		}
 	})
 }
 
@@ -155,11 +159,13 @@ func TestWhatIsDroppedIsCounted(t *testing.T) {
 	})
 }
 
-// TestFloodOfLogMessages checks that a flood costs no call, neither of its server nor of another one, and is told whole.
+// TestFloodOfLogMessages checks that a flood costs no call, neither of its server nor of another one,
+// and is told whole.
 func TestFloodOfLogMessages(t *testing.T) {
 	t.Parallel()
 	const many = 20_000
-	h, l := hear(t, stdio("s", upstreamtest.Script{Features: full()}), stdio("other", upstreamtest.Script{Features: full()}))
+	h, l := hear(t, stdio("s", upstreamtest.Script{Features: full()}),
+		stdio("other", upstreamtest.Script{Features: full()}))
 	h.ready(t, "s")
 	h.ready(t, "other")
 	h.mustCall(t, "s", "say", saying(many, message(`{"level":"debug","data":1}`)))

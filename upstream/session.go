@@ -162,8 +162,8 @@ func (s *session) drop(what string, raw []byte) {
 	if !s.noisy.Allow() {
 		return
 	}
-	message := "dropped a message of the server: it must send JSON-RPC alone"
-	if s.cfg.Transport == Stdio {
+	message := "dropped a message of the server: it is not as MCP wants it"
+	if s.cfg.Transport == Stdio && jsonrpc.Read(raw).Kind == jsonrpc.None {
 		message = "dropped output of the server: stdout must carry nothing but JSON-RPC messages"
 	}
 	s.log.Warn(message, "what", what, "begins", s.redact.Show(string(raw[:min(len(raw), 120)]), len(raw) <= 120,
