@@ -344,9 +344,7 @@ func hubArgs(tb testing.TB, spec benchSpec, policy map[string]any) []string {
 	if policy == nil {
 		policy = map[string]any{"mode": "accept_all"} // nobody answers questions here
 	}
-	if len(spec.Program) == 0 || !slices.Equal(spec.Program, programOf(viaBefore)) { // which may not know the setting
-		policy["tools"] = []any{map[string]any{"match": "*", "concurrency": "safe"}}
-	}
+	policy["tools"] = []any{map[string]any{"match": "*", "concurrency": "safe"}}
 	config := map[string]any{"mcpServers": servers, "deferred": neverDeferred()["deferred"], "policy": policy} // lists are measured whole
 	kept := map[string]any{}
 	if within := os.Getenv(benchSyncWithin); within != "" {
