@@ -122,6 +122,9 @@ func makeDir(dir string) error {
 	return statefile.SyncDir(filepath.Dir(dir))
 }
 
+// isReady reports whether something is to be written now. It is called with the journal's mu held.
+func (b *batch) isReady() bool { return b.durable || len(b.bytes) > 0 }
+
 // Commit adds records, next to each other, and waits until they and everything queued before them
 // are written, so that they outlive this process however it ends, and unless SyncWithin allows more
 // time, until they are on the disk. It returns a *JournalError if they are not; later calls try
@@ -234,7 +237,7 @@ func (j *Journal) claim() bool {
 
 // isDue reports whether there is something to write now. It is called with mu held.
 func (j *Journal) isDue() bool {
-	return j.next.durable || len(j.next.bytes) > 0 || j.settled || j.wantTidy || j.wantSync && !j.syncing
+	return j.next.isReady() || j.settled || j.wantTidy || j.wantSync && !j.syncing
 }
 
 // signal sets a flag that makes something due, and does it unless somebody else is writing.

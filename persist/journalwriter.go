@@ -45,7 +45,7 @@ func (j *Journal) carryOut() {
 	if j.wantTidy = false; j.wantSync && !j.syncing {
 		j.wantSync, j.syncing, sync = false, true, true
 	}
-	isReady := b.durable || len(b.bytes) > 0
+	isReady := b.isReady()
 	if isReady {
 		j.next = &batch{}
 	}

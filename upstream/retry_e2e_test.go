@@ -49,8 +49,8 @@ func TestWakeOnUse(t *testing.T) {
 	}
 }
 
-// TestStandingStreamWaitsForASignIn checks that a stream which is refused for its token, while the authorization server fails, is opened
-// again once that is over.
+// TestStandingStreamWaitsForASignIn checks that the hub opens a standing stream again that was refused for its token,
+// once the authorization server works again.
 func TestStandingStreamWaitsForASignIn(t *testing.T) {
 	t.Parallel()
 	for _, modern := range []bool{false, true} {

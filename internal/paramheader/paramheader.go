@@ -45,8 +45,8 @@ func Of(schema json.RawMessage) (all []Binding) {
 	return all
 }
 
-// Each calls visit for each property of a schema, which is at a path, that has the keyword. It looks at properties of
-// properties, too.
+// Each calls visit for each property that has the keyword, with its path. The schema stands at the
+// path at. Properties of properties count, too, down to maxDepth.
 func Each(schema json.RawMessage, at []string, visit func(path []string, property, keyword json.RawMessage)) {
 	properties, ok := rawjson.Get(schema, "properties")
 	if !ok || len(at) >= maxDepth {

@@ -16,8 +16,8 @@ const (
 	maxDepth = 2
 )
 
-// nested returns the variables to add to a program's environment, each as NAME=value. entry tells
-// people which entry of which config starts the program; it is "" where no entry starts one.
+// nested returns the variables to add to a program's environment, each as NAME=value. entry
+// names, for people, the config and its entry that start the program. It is "" for other programs.
 func nested(entry string) []string {
 	return []string{depthVariable + "=" + strconv.Itoa(depth()+1), entryVariable + "=" + entry}
 }

@@ -41,8 +41,8 @@ func (l Listed) Unnamed() json.RawMessage {
 	return l.Tool.Declaration
 }
 
-// DirectPrefix begins the profiles of direct views: one server as it is, of which nothing is held
-// back. No profile of a config can be called so: names hold no slash.
+// DirectPrefix begins the names of direct views. A direct view shows one server as it is, and holds
+// nothing back. No profile of a config has such a name, because those hold no slash.
 const DirectPrefix = "s/"
 
 // Surface is the set of tools that one kind of caller sees, at one moment. It is immutable, apart

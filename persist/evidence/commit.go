@@ -100,7 +100,7 @@ func leafDigest(salt, value []byte) digest {
 }
 
 // nameOf names a line by its leaves: its object, and the invocation that it is of, or the key of
-// standing records. It is "" where one of the two has escapes, say.
+// standing records. It is "" where one of the two is missing, is long, or has spaces or escapes.
 func nameOf(leaves []persist.Leaf) string {
 	var object, id []byte
 	for _, l := range leaves {

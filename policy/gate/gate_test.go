@@ -125,7 +125,8 @@ func TestOwnFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := g.Request(t.Context(), policy.Request{Tool: test.tool, Input: input, Actor: tool.Actor{Name: "ann", Door: "http"}})
+		r, err := g.Request(t.Context(), policy.Request{Tool: test.tool, Input: input,
+			Actor: tool.Actor{Name: "ann", Door: "http"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +158,8 @@ func TestRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := g.Request(t.Context(), policy.Request{Tool: writeTool(), Input: input, Actor: tool.Actor{Name: "ann", Door: "http"}})
+		r, err := g.Request(t.Context(), policy.Request{Tool: writeTool(), Input: input,
+			Actor: tool.Actor{Name: "ann", Door: "http"}})
 		if err != nil || len(r.Targets) == 0 {
 			t.Fatalf("%s: %+v, %v", given, r.Targets, err)
 		}
@@ -197,7 +199,8 @@ func TestHostsOfRulesAndAnswersAreThoseThatClientsGoTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := g.Request(t.Context(), policy.Request{Tool: fetch, Input: input, Actor: tool.Actor{Name: "ann", Door: "http", Session: "s"}})
+		r, err := g.Request(t.Context(), policy.Request{Tool: fetch, Input: input,
+			Actor: tool.Actor{Name: "ann", Door: "http", Session: "s"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -330,7 +333,8 @@ func FuzzMessage(f *testing.F) {
 		}
 		w := writeTool()
 		w.Description = description
-		r, err := g.Request(t.Context(), policy.Request{Tool: w, Input: []byte(arguments), Actor: tool.Actor{Name: "a", Door: "http", Client: tool.Client{Name: client}}})
+		r, err := g.Request(t.Context(), policy.Request{Tool: w, Input: []byte(arguments),
+			Actor: tool.Actor{Name: "a", Door: "http", Client: tool.Client{Name: client}}})
 		if err != nil {
 			t.Skip(err)
 		}
@@ -358,7 +362,8 @@ func BenchmarkPermission(b *testing.B) {
 	g := newGate(b, gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: rules}}}, b.TempDir())
 	for name, input := range map[string]string{"path": `{"path":"main.go","content":"x"}`, "no target": `{"content":"x"}`} {
 		b.Run(name, func(b *testing.B) {
-			c := policy.Request{Tool: writeTool(), Input: json.RawMessage(input), Actor: tool.Actor{Name: "ann", Door: "http"}}
+			c := policy.Request{Tool: writeTool(), Input: json.RawMessage(input),
+				Actor: tool.Actor{Name: "ann", Door: "http"}}
 			b.ReportAllocs()
 			for b.Loop() {
 				r, err := g.Request(b.Context(), c)

@@ -26,7 +26,8 @@ func TestAQuestionBeginsWithWhatMatters(t *testing.T) {
 		`{"a":"` + long + `","b":"` + long + `","c":"` + long + `","path":"p"}`: `path: "p", a: "` + long[:40] + `… (460 bytes more)", b: "` +
 			long[:40] + `… (460 bytes more)" … (1 more, see below)`,
 	} {
-		r, err := g.Request(t.Context(), policy.Request{Tool: writeTool(), Input: json.RawMessage(input), Actor: tool.Actor{Name: "a", Door: "http"}})
+		r, err := g.Request(t.Context(), policy.Request{Tool: writeTool(), Input: json.RawMessage(input),
+			Actor: tool.Actor{Name: "a", Door: "http"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,8 @@ func TestAUsualQuestionFitsATerminal(t *testing.T) {
 	w := writeTool()
 	w.Description = strings.Repeat("Writes a file. ", 100)
 	input := json.RawMessage(`{"content":"` + strings.Repeat("words ", 1000) + `","path":"deploy/release.sh","mode":420}`)
-	r, err := g.Request(t.Context(), policy.Request{Tool: w, Input: input, Actor: tool.Actor{Name: "a", Door: "http", Client: tool.Client{Name: "c"}}})
+	r, err := g.Request(t.Context(), policy.Request{Tool: w, Input: input,
+		Actor: tool.Actor{Name: "a", Door: "http", Client: tool.Client{Name: "c"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

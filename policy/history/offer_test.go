@@ -67,7 +67,8 @@ func TestOffer(t *testing.T) {
 			}
 			calls = append(calls, history.Call{Tool: c.tool, Input: json.RawMessage(c.asked), Answer: history.Allowed, Remembered: true},
 				history.Call{Tool: c.tool, Input: json.RawMessage(c.asked), Answer: history.Unanswered})
-			r, err := g.Request(t.Context(), policy.Request{Tool: declared()(c.tool), Input: json.RawMessage(c.asked), Actor: tool.Actor{Door: "http", Name: "ann"}})
+			r, err := g.Request(t.Context(), policy.Request{Tool: declared()(c.tool), Input: json.RawMessage(c.asked),
+				Actor: tool.Actor{Door: "http", Name: "ann"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +98,8 @@ func TestOfferIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := func(path, actor string) policy.Request {
-		r, err := g.Request(t.Context(), policy.Request{Tool: declared()("mcp.fs.read_file"), Input: json.RawMessage(fmt.Sprintf(`{"path":%q}`, path)),
+		r, err := g.Request(t.Context(), policy.Request{Tool: declared()("mcp.fs.read_file"),
+			Input: json.RawMessage(fmt.Sprintf(`{"path":%q}`, path)),
 			Actor: tool.Actor{Door: "http", Name: actor}})
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,8 @@ func TestSoundIsATextUnderItsRules(t *testing.T) {
 		return o.Admit(cfg, r)
 	}
 	same := again(lists.Tools)
-	if len(same.Catalog.Tools) != 2 || len(same.Catalog.Prompts) != 1 || same.Repaired != 0 || len(same.Findings) != 1 ||
+	if len(same.Catalog.Tools) != 2 || len(same.Catalog.Prompts) != 1 || same.Repaired != 0 ||
+		len(same.Findings) != 1 ||
 		same.Digest != first.Digest() || !maps.Equal(same.Offer.Sound, first.Sound) {
 		t.Errorf("the same text: %+v", same)
 	}

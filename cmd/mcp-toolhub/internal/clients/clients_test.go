@@ -148,15 +148,19 @@ func TestConnectAndDisconnect(t *testing.T) {
 					if missing := notWithin(string(data), now); missing >= 0 {
 						t.Errorf("%s, %s: byte %d of the file is gone:\n%s", c.ID, name, missing, now)
 					}
-					if bytes.Contains(data, []byte("\r\n")) && strings.Contains(strings.ReplaceAll(now, "\r\n", ""), "\n") {
+					if bytes.Contains(data, []byte("\r\n")) &&
+						strings.Contains(strings.ReplaceAll(now, "\r\n", ""), "\n") {
 						t.Errorf("%s, %s: mixed line ends:\n%q", c.ID, name, now)
 					}
 					f, err := c.ReadClient(path)
 					must(t, err)
 					servers := c.Read(f, path)
 					i := slices.IndexFunc(servers, func(s clients.Server) bool { return s.Name == clients.EntryName })
-					if i < 0 || h.URL == "" && (!servers[i].IsHub() || !slices.Equal(servers[i].Args, h.Args)) || servers[i].URL != h.URL ||
-						servers[i].SSE || servers[i].Disabled || h.Token != "" && (len(servers[i].Headers) != 1 || servers[i].Headers[0].Value != "Bearer "+h.Token) {
+					if i < 0 || h.URL == "" && (!servers[i].IsHub() || !slices.Equal(servers[i].Args, h.Args)) ||
+						servers[i].URL != h.URL ||
+						servers[i].SSE || servers[i].Disabled ||
+						h.Token != "" && (len(servers[i].Headers) != 1 ||
+							servers[i].Headers[0].Value != "Bearer "+h.Token) {
 						t.Errorf("%s, %s: the hub does not read as it was written: %+v\n%s", c.ID, name, servers, now)
 						continue
 					}
@@ -165,7 +169,8 @@ func TestConnectAndDisconnect(t *testing.T) {
 						t.Errorf("%s, %s: other servers have changed", c.ID, name)
 					}
 					for _, file := range []string{path, path + ".before-toolhub"} {
-						if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o640 {
+						if info, err := os.Stat(file); err != nil ||
+							runtime.GOOS != "windows" && info.Mode().Perm() != 0o640 {
 							t.Errorf("%s, %s: %s: %v, %v", c.ID, name, file, info, err)
 						}
 					}
@@ -655,7 +660,8 @@ func TestUndoOfReplace(t *testing.T) {
 			}
 			one := strings.NewReplacer("dark", "light")
 			two := strings.NewReplacer("dark", "light", `end": 1`, add, "end: 1", add, "end = 1", add)
-			for _, text := range []string{test.text, strings.ReplaceAll(test.text, "\n", "\r\n"), "\ufeff" + test.text} {
+			for _, text := range []string{test.text, strings.ReplaceAll(test.text, "\n", "\r\n"),
+				"\ufeff" + test.text} {
 				for i, edit := range []*strings.Replacer{one, two, one, two} {
 					m := newMachine(t)
 					path := m.write(test.id, []byte(text), 0o600)

@@ -75,7 +75,8 @@ func (p *place) request(t *testing.T, cwd string, argv ...string) policy.Request
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := p.gate.Request(t.Context(), policy.Request{Tool: p.tool, Input: input, Actor: tool.Actor{Name: "ann", Door: "http", Session: "s"}})
+	r, err := p.gate.Request(t.Context(), policy.Request{Tool: p.tool, Input: input,
+		Actor: tool.Actor{Name: "ann", Door: "http", Session: "s"}})
 	if err != nil {
 		t.Fatal(err)
 	}

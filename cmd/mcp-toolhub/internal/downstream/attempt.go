@@ -41,7 +41,7 @@ func (a *attempt) state() suspended.State {
 // needsInput is the outcome of an attempt whose client has to send another one with input. The result
 // is of type input_required.
 func (a *attempt) needsInput(result json.RawMessage) invoke.Outcome {
-	object, _ := rawjson.ReadObject(result) // none where it is not one: answer says that
+	object, _ := rawjson.ReadObject(result) // answer refuses a result that is no object
 	return invoke.Outcome{InvocationID: a.invocation, Status: tool.StatusNeedsInput, Result: result, Object: object}
 }
 

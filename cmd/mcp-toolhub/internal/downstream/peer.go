@@ -253,8 +253,8 @@ func (f *inflight) cancel(params json.RawMessage) {
 }
 
 // heed takes a message of a session's client that is no request: a response, a cancellation, or the
-// news that its roots have changed. There is no use for others. A response that answers no open
-// question to that client is dropped.
+// news that its roots have changed. It drops others, and a response that answers no open question to
+// that client.
 func (s *Server) heed(c *caller, m *jsonrpc.Message) {
 	switch {
 	case m.IsResponse():

@@ -17,7 +17,8 @@ func TestPieces(t *testing.T) {
 	for _, n := range []int{1, maxJoined - 4, maxJoined, 3 * maxJoined} {
 		p := pieces{parts: [][]byte{[]byte("{"), []byte(strings.Repeat(" ", n)), []byte("}")}}
 		framed := p.framed([]byte("<"), ">")
-		if want := "<{" + strings.Repeat(" ", n) + "}>"; string(bytes.Join(framed.parts, nil)) != want || framed.size() != len(want) {
+		if want := "<{" + strings.Repeat(" ", n) + "}>"; string(bytes.Join(framed.parts, nil)) != want ||
+			framed.size() != len(want) {
 			t.Errorf("%d bytes: framed %.20q", n, bytes.Join(framed.parts, nil))
 		}
 		if small := n+4 <= maxJoined; small != (len(framed.parts) == 1) {

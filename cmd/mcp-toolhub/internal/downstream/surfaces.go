@@ -128,8 +128,8 @@ func (v *surfaceReader) shows(l *listener, server string) bool {
 	return err == nil && surface.Features != nil && slices.Contains(surface.Features.Servers, server)
 }
 
-// description returns the capabilities and the instructions of a surface, as the client gets them. What
-// is experimental or extends the protocol it has as the server wrote it, on a direct view only.
+// description returns the capabilities and the instructions of a surface, as the client gets them. On
+// a direct view "experimental" and "extensions" are as the server wrote them.
 func (v *surfaceReader) description(profile string, client tool.Client) (caps []byte, instructions string) {
 	caps, instructions = []byte("{"), v.cfg().Instructions
 	add := func(has bool, name, value string) {
@@ -209,7 +209,7 @@ func (v *surfaceReader) instructions(f *tool.Features) string {
 	return text
 }
 
-// withCapabilities writes a result without capabilities, and these in it.
+// withCapabilities writes a result with these capabilities.
 func withCapabilities(result any, caps []byte) ([]byte, error) {
 	text, err := json.Marshal(result)
 	if err != nil {

@@ -230,8 +230,8 @@ func (t *taskRequests) listOf(ctx context.Context, p *peer, server string) (all 
 	err := t.surfaces.pagesOf(ctx, p, server, tool.MethodTaskList, func(page *tool.Reply) (more bool) {
 		if first == nil {
 			// nil for what is no page
-			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{onward: onward{server: server}, method: tool.MethodTaskList,
-				revision: page.Mapping.ProtocolVersion}, page.Result)
+			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{onward: onward{server: server},
+				method: tool.MethodTaskList, revision: page.Mapping.ProtocolVersion}, page.Result)
 			first = slices.Clone(first)
 		}
 		tasks, _ := rawjson.Get(page.Result, "tasks")

@@ -133,8 +133,8 @@ func changesOf(changes []namespace.Change) (all []downstream.Change) {
 	return all
 }
 
-// personalChanges is for the clients of one person, which a server has told of a change. Only
-// resources are listed for one person.
+// personalChanges returns a change that a server has told one person, for the clients of that person
+// alone. Only resources are listed for one person.
 func personalChanges(now *Configured, said upstream.ServerChange) (changes []downstream.Change) {
 	sees := func(a tool.Actor) bool { return a.Name == said.Person }
 	for _, view := range now.views() {
@@ -146,7 +146,7 @@ func personalChanges(now *Configured, said upstream.ServerChange) (changes []dow
 	return changes
 }
 
-// permittedChanges is for the clients to whom the policy leaves other tools than before.
+// permittedChanges returns changes for the clients to whom the policy leaves other tools than before.
 func permittedChanges(before, now *Configured) (changes []downstream.Change) {
 	for _, view := range now.views() {
 		changes = append(changes, downstream.Change{Profile: view, Tools: true, Sees: func(a tool.Actor) bool {

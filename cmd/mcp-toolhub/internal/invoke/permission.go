@@ -134,8 +134,8 @@ func plainParams(params json.RawMessage) (err error) {
 
 // requestOf returns the policy request for the invocation with these arguments.
 func requestOf(ctx context.Context, g *gate.Gate, inv *invocation, input json.RawMessage) (policy.Request, error) {
-	r, err := g.Request(ctx, policy.Request{Invocation: inv.id, Tool: inv.listed.Tool, Input: input, Meta: inv.call.Meta,
-		Actor: inv.call.Actor, Profile: inv.call.Surface.Profile, Via: inv.call.Via})
+	r, err := g.Request(ctx, policy.Request{Invocation: inv.id, Tool: inv.listed.Tool, Input: input,
+		Meta: inv.call.Meta, Actor: inv.call.Actor, Profile: inv.call.Surface.Profile, Via: inv.call.Via})
 	switch {
 	case err == nil:
 		return r, nil
