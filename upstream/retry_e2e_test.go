@@ -49,8 +49,8 @@ func TestWakeOnUse(t *testing.T) {
 	}
 }
 
-// TestStandingStreamWaitsForASignIn checks that the hub opens a standing stream again that was refused for its token,
-// once the authorization server works again.
+// TestStandingStreamWaitsForASignIn checks that the hub opens a standing stream again that was
+// refused for its token, once the authorization server works again.
 func TestStandingStreamWaitsForASignIn(t *testing.T) {
 	t.Parallel()
 	for _, modern := range []bool{false, true} {
