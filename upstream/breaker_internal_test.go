@@ -1,9 +1,14 @@
 package upstream
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // TestWhatCountsAsSilence: what the server has answered does not, whatever it was.
@@ -34,5 +39,62 @@ func TestWhatCountsAsSilence(t *testing.T) {
 	}
 	if len(sess.silent) > 0 {
 		t.Error("the death of a child counts once for each call")
+	}
+}
+
+// TestServersThatAreNotSilent: failed calls are answers, and so are late ones; one answer ends a row.
+func TestServersThatAreNotSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := testServer(), newMemoryWire()
+		conn := newStreamConn(newSession(s.entry, nil), w)
+		defer conn.release()
+		s.lifecycle.setState(tool.ServerReady, conn.sess, nil, time.Time{})
+		go serveTools(w)
+		call := func(name string) {
+			x := &clientRequest{Request: tool.Request{Method: tool.MethodToolsCall, Name: name,
+				Params: json.RawMessage(`{"name":"` + name + `"}`)}}
+			_ = s.callOnce(t.Context(), x, &callLimits{idle: time.Minute, most: 10 * time.Minute}, 0)
+		}
+		for _, name := range []string{
+			"hangs", "hangs", "answers", "hangs", "hangs", "fails",
+			"is late", "is late", "is late", "is late", "hangs", "hangs",
+		} {
+			call(name)
+		}
+		if len(conn.sess.silent) > 0 {
+			t.Error("the server is to be asked whether it is there")
+		}
+		if call("hangs"); len(conn.sess.silent) == 0 {
+			t.Error("after three calls in a row without an answer it is not asked whether it is there")
+		}
+	})
+}
+
+// serveTools answers what comes over w: as the name of each tool says.
+func serveTools(w *memoryWire) {
+	late := map[int64]bool{}
+	for !wait.IsClosed(w.stop) {
+		select {
+		case text := <-w.out:
+			var m struct {
+				ID     int64
+				Params struct {
+					Name      string
+					RequestID int64
+				}
+			}
+			_ = json.Unmarshal(text, &m) // the hub sends JSON
+			switch {
+			case m.Params.Name == "answers", late[m.Params.RequestID]:
+				id := max(m.ID, m.Params.RequestID)
+				w.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`, id)
+			case m.Params.Name == "fails":
+				w.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"broken"}}`, m.ID)
+			case m.Params.Name == "is late":
+				late[m.ID] = true
+			}
+		case <-w.stop:
+		}
 	}
 }
