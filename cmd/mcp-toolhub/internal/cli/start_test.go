@@ -113,7 +113,7 @@ func TestStart(t *testing.T) { // not parallel: it starts a hundred processes
 		}
 	}
 	eventually(t, "the catalogs are kept", func() bool {
-		kept, _ := filepath.Glob(filepath.Join(dir, "state", "mcp-toolhub", "catalogs", "*"))
+		kept, _ := filepath.Glob(filepath.Join(dir, "state", "mcp-toolhub", "catalogs", "*.catalog.json"))
 		return len(kept) >= honestServers
 	})
 	killAll(t, first, mark)
