@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // TestWhatCountsAsSilence: what the server has answered does not, whatever it was.
@@ -57,7 +56,7 @@ func TestServersThatAreNotSilent(t *testing.T) {
 			_ = s.callOnce(t.Context(), x, &callLimits{idle: time.Minute, most: 10 * time.Minute}, 0)
 		}
 		for _, name := range []string{
-			"hangs", "hangs", "answers", "hangs", "hangs", "fails",
+			"hangs", "hangs", "says isError", "hangs", "hangs", "fails",
 			"is late", "is late", "is late", "is late", "hangs", "hangs",
 		} {
 			call(name)
@@ -71,10 +70,10 @@ func TestServersThatAreNotSilent(t *testing.T) {
 	})
 }
 
-// serveTools answers what comes over w: as the name of each tool says.
+// serveTools is a server behind w. The name of each tool says how a call of it ends.
 func serveTools(w *memoryWire) {
 	late := map[int64]bool{}
-	for !wait.IsClosed(w.stop) {
+	for {
 		select {
 		case text := <-w.out:
 			var m struct {
@@ -85,16 +84,21 @@ func serveTools(w *memoryWire) {
 				}
 			}
 			_ = json.Unmarshal(text, &m) // the hub sends JSON
-			switch {
-			case m.Params.Name == "answers", late[m.Params.RequestID]:
-				id := max(m.ID, m.Params.RequestID)
-				w.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`, id)
-			case m.Params.Name == "fails":
-				w.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"broken"}}`, m.ID)
-			case m.Params.Name == "is late":
+			answer := func(id int64, with string) { w.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,%s}`, id, with) }
+			switch m.Params.Name {
+			case "says isError":
+				answer(m.ID, `"result":{"isError":true,"content":[]}`)
+			case "fails":
+				answer(m.ID, `"error":{"code":-32603,"message":"broken"}`)
+			case "is late":
 				late[m.ID] = true
+			case "": // a cancellation
+				if late[m.Params.RequestID] {
+					answer(m.Params.RequestID, `"result":{"content":[]}`)
+				}
 			}
 		case <-w.stop:
+			return
 		}
 	}
 }
