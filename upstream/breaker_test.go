@@ -27,20 +27,21 @@ func TestToolThatHangs(t *testing.T) {
 			cfg.Timeouts.Call = 300 * time.Millisecond
 			h := start(t, cfg)
 			before := h.ready(t, "s")
-			for range 7 {
-				if _, err := h.call(t.Context(), "s", "hang", `{}`); failure(t, err).Class != tool.ClassTimeout {
-					t.Errorf("%v", err)
+			eventually(t, "it is asked twice whether it is there", func() bool {
+				_, err := h.call(t.Context(), "s", "hang", `{}`)
+				switch failure(t, err).Class {
+				case tool.ClassTimeout, tool.ClassDependencyUnavailable: // its answer to ping may take longer than a call waits
+				default:
+					t.Error(err)
 				}
-			}
+				return strings.Count(h.log.String(), "3 requests in a row got no answer") >= 2
+			})
 			eventually(t, "another tool answers", func() bool { // or times out on a busy machine
 				_, err := h.call(t.Context(), "s", "echo", `{}`)
 				return err == nil
 			})
 			if st := h.ready(t, "s"); st.PID != before.PID || st.Restarts != before.Restarts || st.LastError != "" {
 				t.Errorf("it was started anew: %+v", st)
-			}
-			if !strings.Contains(h.log.String(), "3 requests in a row got no answer") {
-				t.Error("it was not asked whether it is there")
 			}
 		})
 	}
