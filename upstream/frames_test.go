@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
@@ -40,11 +39,10 @@ func TestAnswersInOddLines(t *testing.T) {
 			h := start(t, oddChild(c.line))
 			h.ready(t, "s")
 			for range 2 {
-				began := time.Now()
 				reply, err := h.call(t.Context(), "s", "t", `{}`)
 				if c.err == "" && (err != nil || string(reply.Result) != `{"a":1}` && string(reply.Result) != `{ "a": 1 }`) ||
-					c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) || time.Since(began) > 10*time.Second {
-					t.Errorf("%s, %v after %s", reply.Result, err, time.Since(began))
+					c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+					t.Errorf("%s, %v", reply.Result, err)
 				}
 			}
 		})
@@ -120,9 +118,8 @@ func TestAnswersInOddBodies(t *testing.T) {
 			}})
 			h := start(t, cfg)
 			h.ready(t, "s")
-			began := time.Now()
-			if got := string(h.mustCall(t, "s", "echo", `{}`)); got != `{"a":1}` || time.Since(began) > 10*time.Second {
-				t.Errorf("result %s after %s", got, time.Since(began))
+			if got := string(h.mustCall(t, "s", "echo", `{}`)); got != `{"a":1}` {
+				t.Errorf("result %s", got)
 			}
 		})
 	}

@@ -335,7 +335,7 @@ func (e *eventWriter) raw(text string) {
 	if e.closed {
 		return
 	}
-	_ = http.NewResponseController(e.w).SetWriteDeadline(time.Now().Add(10 * time.Second))
+	_ = http.NewResponseController(e.w).SetWriteDeadline(time.Now().Add(time.Minute)) // not reached by one that reads
 	_, _ = io.WriteString(e.w, text)
 	_ = http.NewResponseController(e.w).Flush()
 }

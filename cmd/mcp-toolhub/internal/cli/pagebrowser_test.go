@@ -281,7 +281,7 @@ func (b *chromium) tabs(p *permitted) {
 	for range 7 {
 		ctx, stop := chromedp.NewContext(b.ctx, chromedp.WithNewWindow(false)) // so that one tab alone is seen
 		defer stop()
-		limited, cancel := context.WithTimeout(ctx, 30*time.Second)
+		limited, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		if err := chromedp.Do(limited, chromedp.Navigate(p.url+"/ui/servers"), chromedp.WaitVisible(chromedp.CSS("h1"))); err != nil {
 			b.t.Fatalf("the page in another tab: %v", err)

@@ -57,7 +57,7 @@ func (o *overlapServer) read(ctx context.Context, _ *mcp.CallToolRequest, _ over
 	o.mu.Unlock()
 	select {
 	case <-o.all:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 	case <-ctx.Done():
 	}
 	return &mcp.CallToolResult{}, nil, nil

@@ -35,7 +35,7 @@ func TestToolThatHangs(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(50 * time.Second):
 		t.Error("what it has started still runs")
 	}
 	if out, err := runWithin(t.Context(), time.Minute, []string{"sh", "-c", "echo no; exit 3"}); err == nil || err.Error() != "exit status 3" || string(out) != "no\n" {

@@ -572,7 +572,7 @@ func TestFailures(t *testing.T) {
 	r = newRig(t, map[string]string{"x.json": file(t, map[string]any{"command": "sleep", "args": []string{"300"}, "timeout_ms": 200})})
 	began := time.Now()
 	if _, err := r.call(t.Context(), `{"text":""}`); !errors.As(err, &f) || f.Class != tool.ClassTimeout || !f.OutcomeUnknown ||
-		time.Since(began) > 20*time.Second {
+		time.Since(began) > 2*time.Minute {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -331,11 +331,7 @@ func TestEndsWithItsInput(t *testing.T) {
 			if name == "asking" {
 				w.receive()
 			}
-			start := time.Now()
 			w.hangUp()
-			if took := time.Since(start); took > 20*time.Second {
-				t.Errorf("it took %v", took)
-			}
 		})
 	}
 }

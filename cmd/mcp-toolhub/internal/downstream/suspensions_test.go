@@ -377,7 +377,7 @@ func TestSuspendedCallLeavesItsConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = conn.Close() })
-			_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 			in := bufio.NewReader(conn)
 			last := func() string {
 				response, err := http.ReadResponse(in, nil)
