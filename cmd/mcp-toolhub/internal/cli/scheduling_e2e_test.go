@@ -26,8 +26,9 @@ type overlapServer struct {
 	writing map[string]int // calls that write, by path
 	most    map[string]int
 	order   map[string][]int
-	reading int
-	all     chan struct{} // closed when want reads run
+	reading int             // reads that run
+	all     chan struct{}   // closed when want reads run
+	late    <-chan struct{} // closed when reads do not wait for each other any more
 }
 
 type overlapInput struct {
@@ -57,15 +58,21 @@ func (o *overlapServer) read(ctx context.Context, _ *mcp.CallToolRequest, _ over
 	o.mu.Unlock()
 	select {
 	case <-o.all:
-	case <-time.After(patience):
+	case <-o.late:
 	case <-ctx.Done():
 	}
+	o.mu.Lock()
+	o.reading--
+	o.mu.Unlock()
 	return &mcp.CallToolResult{}, nil, nil
 }
 
 // start serves o, and returns the entry of its config.
 func (o *overlapServer) start(t *testing.T) map[string]any {
 	o.writing, o.most, o.order, o.all = map[string]int{}, map[string]int{}, map[string][]int{}, make(chan struct{})
+	bound, cancel := context.WithTimeout(t.Context(), patience/4)
+	t.Cleanup(cancel)
+	o.late = bound.Done()
 	s := mcp.NewServer(&mcp.Implementation{Name: "overlap", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "write_file", Description: "Writes a file."}, o.write)
 	reads := &mcp.ToolAnnotations{ReadOnlyHint: true}
@@ -104,9 +111,6 @@ func TestOverlapMeasuredByTheServer(t *testing.T) {
 				calling.Go(func() { w.result("mcp.far.read_file", `{"path":"/tmp/a"}`, "") })
 			}
 			calling.Wait()
-			if o.reading != 20 {
-				t.Errorf("%d reads", o.reading)
-			}
 			select {
 			case <-o.all:
 			default:
