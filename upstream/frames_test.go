@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -38,8 +39,10 @@ func TestAnswersInOddLines(t *testing.T) {
 			t.Parallel()
 			h := start(t, oddChild(c.line))
 			h.ready(t, "s")
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
 			for range 2 {
-				reply, err := h.call(t.Context(), "s", "t", `{}`)
+				reply, err := h.call(ctx, "s", "t", `{}`)
 				if c.err == "" && (err != nil || string(reply.Result) != `{"a":1}` && string(reply.Result) != `{ "a": 1 }`) ||
 					c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 					t.Errorf("%s, %v", reply.Result, err)
@@ -118,8 +121,10 @@ func TestAnswersInOddBodies(t *testing.T) {
 			}})
 			h := start(t, cfg)
 			h.ready(t, "s")
-			if got := string(h.mustCall(t, "s", "echo", `{}`)); got != `{"a":1}` {
-				t.Errorf("result %s", got)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if reply, err := h.call(ctx, "s", "echo", `{}`); err != nil || string(reply.Result) != `{"a":1}` {
+				t.Errorf("result %s, %v", reply.Result, err)
 			}
 		})
 	}
